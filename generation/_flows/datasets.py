@@ -168,8 +168,8 @@ class Fold:
         return float(np.average(areas, weights=counts))
 
 
-def iter_folds(data: ClassificationData) -> Iterator[Fold]:
-    """Split a data set into five stratified folds, which are the same at every call.
+def iter_folds(data: ClassificationData, seed: int = FOLD_SEED) -> Iterator[Fold]:
+    """Split a data set into five stratified folds, which are the same at every call with a seed.
 
     Yields:
         Each fold as test examples, with the examples of the four others to train on.
@@ -191,7 +191,7 @@ def iter_folds(data: ClassificationData) -> Iterator[Fold]:
         # scikit-learn warns of classes with fewer examples than folds. Test parts may lack these,
         # which is allowed: the AUC weights classes by their frequency in the test.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
+        splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
         splits = list(splitter.split(data.x, data.y))
 
     for train_rows, test_rows in splits:

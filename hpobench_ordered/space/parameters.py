@@ -155,11 +155,18 @@ class Parameter:
 
     @classmethod
     def number(
-        cls, name: str, lower: float, upper: float, *, log: bool = False, integer: bool = False
+        cls,
+        name: str,
+        lower: float,
+        upper: float,
+        *,
+        log: bool = False,
+        integer: bool = False,
+        default: float | NoDefault = NO_DEFAULT,
     ) -> "Parameter":
         """Make a float or integer hyperparameter in [lower, upper]."""
         kind = Kind.INTEGER if integer else Kind.FLOAT
-        return cls(name, kind, float(lower), float(upper), log)
+        return cls(name, kind, float(lower), float(upper), log, default=default)
 
     @classmethod
     def choice(

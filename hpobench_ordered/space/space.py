@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from hpobench_ordered._html import table
-from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
+from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
 from hpobench_ordered._wording import MAX_LISTED, suggest_allowed
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space.coded import check_allowed, check_coded, code_frame, sort_by_activation
@@ -105,6 +105,14 @@ class SearchSpace:
     def dimension(self) -> int:
         """Number of tunable hyperparameters, d."""
         return len(self.parameters)
+
+    @property
+    def default(self) -> Config:
+        """The configuration in which every active hyperparameter has its default."""
+        codes = [parameter.code(cast(Value, parameter.default)) for parameter in self.parameters]
+        values = np.array([codes])
+        (config,) = self.configs(np.where(self.active(values), values, np.nan))
+        return config
 
     @property
     def conditions(self) -> Mapping[str, Condition]:

@@ -1,0 +1,1 @@
+"""Data sets, learners and trainings of the benchmarks datasets-LEARNER."""

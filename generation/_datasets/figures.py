@@ -1,0 +1,97 @@
+"""What the cards of the benchmarks datasets-LEARNER say of their evaluations.
+
+Notation:
+    n   configurations, the first of which is the learner's default
+    T   tasks, which are data sets
+"""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.surrogates.card import rank_correlation
+
+
+def compute_noise_shares(losses: FloatArray, spread: FloatArray, *, averaged: int) -> FloatArray:
+    """Compute which share of each task's variance of losses is due to folds and seeds, (T,).
+
+    Args:
+        losses: Losses of n configurations, means over seeds, (n, T).
+        spread: Standard deviations over seeds, NaN for configurations with one seed, (n, T).
+        averaged: Number of seeds that losses are means over.
+    """
+    variance_of_noise = np.nanmean(spread**2, axis=0) / averaged
+    shares: FloatArray = variance_of_noise / losses.var(axis=0)
+    return shares
+
+
+def compute_portfolio_regrets(losses: FloatArray) -> FloatArray:
+    """Compute the regret of the configuration that is best on average on all other tasks, (T,).
+
+    A regret is the distance of its loss from the task's best loss, divided by that of the median
+    loss: 0 is as good as the best, 1 is no better than half of all configurations. The average is
+    over such regrets on the other tasks.
+    """
+    regrets = compute_regrets(losses)
+    n_tasks = losses.shape[1]
+    regrets_of_choice = []
+    for task in range(n_tasks):
+        regrets_on_others = np.delete(regrets, task, axis=1)
+        chosen = regrets_on_others.mean(axis=1).argmin()
+        regrets_of_choice.append(regrets[chosen, task])
+    return np.array(regrets_of_choice)
+
+
+def compute_regrets(losses: FloatArray) -> FloatArray:
+    """Compute the regret of every configuration on every task, (n, T).
+
+    It is the distance from the task's best loss, divided by the median loss's distance from it.
+    """
+    best = losses.min(axis=0)
+    regrets: FloatArray = (losses - best) / (np.median(losses, axis=0) - best)
+    return regrets
+
+
+def make_comparisons(losses: FloatArray, spread: FloatArray, *, averaged: int) -> dict[str, Any]:
+    """Make the comparisons for a card: each an explanation in words, and its numbers.
+
+    "noise" says how much folds and seeds matter, "default" what tuning gains over the learner's
+    default, "portfolio" how good the best configuration of the other data sets is, and
+    "correlation" how alike data sets rank configurations.
+
+    Args:
+        losses: Losses of n configurations on T tasks, (n, T).
+        spread: Standard deviations over seeds, NaN for configurations with one seed, (n, T).
+        averaged: Number of seeds that losses are means over.
+    """
+    noise = compute_noise_shares(losses, spread, averaged=averaged)
+    default = compute_regrets(losses)[0]  # the first configuration is the default
+    portfolio = compute_portfolio_regrets(losses)
+    pairs = combinations(losses.T, 2)
+    correlations = [float(rank_correlation(one[:, None], two[:, None])[0]) for one, two in pairs]
+    return {
+        "noise": {
+            "explanation": "folds and seeds make "
+            f"{100 * np.median(noise):.1f} % of the variance of a task, at most "
+            f"{100 * noise.max():.1f} % (median and largest over tasks)",
+            "shares": noise.tolist(),
+        },
+        "default": {
+            "explanation": f"the learner's default leaves {np.median(default):.2f} of the distance "
+            "from the median to the best of the random configurations (median over tasks), and is "
+            f"better than the median on {np.sum(default < 1)} of {len(default)} tasks",
+            "shares": default.tolist(),
+        },
+        "portfolio": {
+            "explanation": "the configuration that is best on average on the other tasks leaves "
+            f"{np.median(portfolio):.2f} of that distance (median over tasks)",
+            "shares": portfolio.tolist(),
+        },
+        "correlation": {
+            "explanation": f"mean rank correlation of two tasks {np.mean(correlations):.2f}, "
+            f"{np.min(correlations):.2f} to {np.max(correlations):.2f}",
+            "mean": float(np.mean(correlations)),
+        },
+    }
