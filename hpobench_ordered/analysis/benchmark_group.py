@@ -17,7 +17,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.labels import format_scope
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
-from hpobench_ordered.analysis.wins import Wins, count_wins
+from hpobench_ordered.analysis.wins import Wins
 from hpobench_ordered.data.protocol_text import (
     ADJUSTMENT,
     DEFAULT_FIRST_METHOD,
@@ -32,9 +32,9 @@ class BenchmarkGroup:
 
     Attributes:
         protocol: The protocol.
-        items: The scores of each benchmark on one surrogate. A benchmark with several surrogates
-            has several items.
-        methods: Names of the methods that every item has.
+        items: The scores of each benchmark on one surrogate, of these methods alone, which are
+            ranked among themselves. A benchmark with several surrogates has several items.
+        methods: Names of the methods that are compared on every benchmark.
     """
 
     protocol: str
@@ -49,8 +49,7 @@ class BenchmarkGroup:
         search solves it. If none would count, the group has all of them, so that there is something
         to show.
         """
-        counting = [item for item in items if not item.left_out]  # `left_out` is the reason, or ""
-        return cls.of_all(counting or items)
+        return cls.of_all(select_counting(items))
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
@@ -64,7 +63,7 @@ class BenchmarkGroup:
             methods_in_common.intersection_update(item.methods)
         # In the order of the first benchmark, since a set has none.
         methods = tuple(method for method in first.methods if method in methods_in_common)
-        return cls(first.protocol, tuple(items), methods)
+        return cls(first.protocol, tuple(item.among(methods) for item in items), methods)
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
@@ -86,21 +85,12 @@ class BenchmarkGroup:
         """The last trial, counted from 1, that was made on every benchmark."""
         return min(item.last_trial for item in self.items)
 
-    def method_indices(self, item: BenchmarkScores) -> list[int]:
-        """Return the index of each of the group's methods in the arrays of one benchmark.
-
-        A benchmark may have more methods than the group, and so other indices.
-        """
-        return [item.place(method) for method in self.methods]
-
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
         """Select a measure of one benchmark on the tasks that count, (methods, seeds, tasks).
 
-        The measure is that of the best trial up to `trial`, counted from 1. The methods are those
-        of the group.
+        The measure is that of the best trial up to `trial`, counted from 1.
         """
-        values = item.measures[measure].values  # (methods of the benchmark, seeds, tasks, trials)
-        return values[self.method_indices(item), :, item.first_task :, trial - 1]
+        return item.measures[measure].values[:, :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
         """Average a measure on each family of benchmarks after a trial, (families, methods).
@@ -113,12 +103,16 @@ class BenchmarkGroup:
             task_mean = item.over_tasks(measure, trial)
             has_measure = task_mean.defined > 0  # number of tasks on which it is defined
             if has_measure:
-                # The benchmark may have more methods than the group.
-                mean_of_methods = task_mean.mean[self.method_indices(item)]
-                means_of_items.append((item, mean_of_methods))
+                means_of_items.append((item, task_mean.mean))
         if not means_of_items:
             return np.empty((0, len(self.methods)))
         return family_means(means_of_items)
+
+
+def select_counting(items: Sequence[BenchmarkScores]) -> Sequence[BenchmarkScores]:
+    """Select the benchmarks that count in means, as `BenchmarkGroup.for_means` does."""
+    counting = [item for item in items if not item.left_out]  # `left_out` is the reason, or ""
+    return counting or items
 
 
 def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
@@ -155,14 +149,7 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
     wins = np.zeros((n_methods, n_methods), dtype=np.int64)
     ties = np.zeros((n_methods, n_methods), dtype=np.int64)
     for item in group.items:
-        indices = group.method_indices(item)
-        counts = count_wins(
-            item.losses[indices],
-            group.methods,
-            trial=item.last_trial,
-            first_task=item.first_task,
-            is_finished=item.is_finished[indices],
-        )
+        counts = item.count_wins(item.last_trial)
         wins += counts.wins
         ties += counts.ties
     return Wins(group.methods, wins, ties)
@@ -187,12 +174,12 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
         return []
     return [
         speedups(
-            item.losses[group.method_indices(item)],
+            item.losses,
             group.methods,
             reference=reference,
             budgets=budgets,
             first_task=item.first_task,
-            is_finished=item.is_finished[group.method_indices(item)],
+            is_finished=item.is_finished,
         )
         for item in group.items
     ]

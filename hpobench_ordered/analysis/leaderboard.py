@@ -163,10 +163,8 @@ def overall_intervals(
         return Intervals(no_means, no_means, no_means, 0)
     means_of_families = _means_of_families(samples_of_items)
 
-    # The mean rank of a benchmark with more methods may be higher: the widest range is possible.
     items = [item for item, _ in samples_of_items]
-    possible_ends = np.array([item.measures[measure].possible for item in items])
-    possible = possible_ends[:, 0].min(), possible_ends[:, 1].max()
+    possible = items[0].measures[measure].possible  # the same on all, as they have the same methods
     if over is Resampling.TASKS:
         return mean_intervals(
             means_of_families, rng=_new_rng(), resamples=RESAMPLES, possible=possible
@@ -220,7 +218,7 @@ def _samples_of_benchmarks(
     for item in group.items:
         if not item.is_defined(measure):
             continue
-        values = item.measures[measure].values[group.method_indices(item), :, :, : group.last_trial]
+        values = item.measures[measure].values[..., : group.last_trial]
         samples = independent_samples(
             values[..., trials], Resampling.SEEDS, first_task=item.first_task
         )
@@ -344,7 +342,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
         runs = [item.runs[method] for item in group.items if method in item.runs]
         row = _run_columns((group.protocol, ALL, "", method, trial), runs)
 
-        items_with_method = [item for item in group.items if method in item.methods]
+        items_with_method = [item for item in group.items if method in item.runs]
         benchmarks = {item.benchmark for item in items_with_method}
         # A benchmark without a family is a family of its own.
         families = {item.family or item.benchmark for item in items_with_method}

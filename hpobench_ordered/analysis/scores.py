@@ -327,7 +327,7 @@ def ranks_by_seed(
     if is_finished is None:
         is_finished = np.ones(losses.shape[:2], dtype=np.bool_)
 
-    have_same_seeds = bool((is_finished == is_finished[0]).all())
+    have_same_seeds = bool((is_finished == is_finished[:1]).all())
     if have_same_seeds:
         ranks = rank_over_methods(best_so_far)
     else:

@@ -163,6 +163,32 @@ class BenchmarkScores:
         """
         return _find_first_task(self.protocol, self.tasks)
 
+    def among(self, methods: tuple[str, ...]) -> "BenchmarkScores":
+        """Keep the scores of some of the compared methods, and rank these among themselves.
+
+        Scores and regrets stay relative to what any compared method has met.
+        """
+        if methods == self.methods:
+            return self
+        places = [self.place(method) for method in methods]
+        losses = self.losses[places]
+        is_finished = self.is_finished[places]
+        measures = {}
+        for name, scores in self.measures.items():
+            measures[name] = replace(scores, methods=methods, values=scores.values[places])
+        measures["rank"] = ranks_by_seed(
+            losses, methods, is_finished=is_finished, first_task=self.first_task
+        )
+        return replace(
+            self,
+            methods=methods,
+            losses=losses,
+            costs=None if self.costs is None else self.costs[places],
+            is_finished=is_finished,
+            measures=MappingProxyType(measures),
+            fallbacks={method: self.fallbacks[method] for method in methods},
+        )
+
     def place(self, method: str) -> int:
         """Return the index of a method along the first axis of the arrays."""
         return self.methods.index(method)

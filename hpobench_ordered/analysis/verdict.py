@@ -342,10 +342,7 @@ def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...
     """
     ranks_on_surrogates = []
     for item in group.items:
-        ranks_of_all_methods = item.over_tasks("rank", trial).mean
-        ranks_on_surrogates.append(
-            ranks_of_all_methods[group.method_indices(item)]
-        )  # of the group's methods
+        ranks_on_surrogates.append(item.over_tasks("rank", trial).mean)
     mean_ranks = np.stack(ranks_on_surrogates)  # (surrogates, methods)
 
     methods_by_place = mean_ranks.argsort(axis=1, kind="stable")

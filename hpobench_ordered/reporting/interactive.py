@@ -211,13 +211,11 @@ def _count_wins_of_entries(
         The counts, (trials, 3), by benchmark and surrogate, and then by method. All benchmarks
         together have an entry as well, if there are several.
     """
-    wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
     wins_of_entries: dict[tuple[str, str], Mapping[str, IntArray]] = {}
     for item in items:
-        wins_of_entries[item.benchmark, item.surrogate] = wins_of_items[item.label]
+        wins_of_entries[item.benchmark, item.surrogate] = _count_wins_of_trials(item)
     if len(items) > 1:
-        group = BenchmarkGroup.for_means(items)
-        wins_of_entries[ALL, ""] = _add_up_wins(group, wins_of_items)
+        wins_of_entries[ALL, ""] = _add_up_wins(BenchmarkGroup.for_means(items))
     return wins_of_entries
 
 
@@ -363,23 +361,18 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     return dict(zip(item.methods, counts, strict=True))
 
 
-def _add_up_wins(
-    group: BenchmarkGroup, wins_of_items: Mapping[str, Mapping[str, IntArray]]
-) -> dict[str, IntArray]:
+def _add_up_wins(group: BenchmarkGroup) -> dict[str, IntArray]:
     """Add up the counts of all benchmarks after every trial that all of them have.
-
-    Args:
-        group: The benchmarks.
-        wins_of_items: Counts of each method, (trials, 3), by the label of the benchmark.
 
     Returns:
         The sums, (trials, 3), by method, of the methods that are compared on all benchmarks.
     """
+    wins_of_items = [_count_wins_of_trials(item) for item in group.items]
     sums = {}
     for method in group.methods:
         counts_on_items = []
-        for item in group.items:
-            counts = wins_of_items[item.label][method]
+        for wins_of_methods in wins_of_items:
+            counts = wins_of_methods[method]
             counts_on_items.append(counts[: group.last_trial])  # some benchmarks have more trials
         sums[method] = np.sum(counts_on_items, axis=0)
     return sums

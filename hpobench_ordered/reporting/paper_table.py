@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, select_counting
 from hpobench_ordered.analysis.labels import format_count, label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS, leaderboard
 from hpobench_ordered.data.identity import BenchmarkIdentity
@@ -56,10 +56,11 @@ def paper_table(
     if measure not in DECIMALS:
         raise UnknownNameError("measure", measure, DECIMALS)
 
-    group = BenchmarkGroup.for_means(score_one_protocol(results))
-    if not any(item.is_defined(measure) for item in group.items):
+    items = select_counting(score_one_protocol(results))
+    group = BenchmarkGroup.of_all(items)
+    if not any(item.is_defined(measure) for item in items):
         raise ExperimentError(f"the {measure} is not defined on any benchmark")
-    board = leaderboard(group.items, trial=trial or group.last_trial)
+    board = leaderboard(items, trial=trial or group.last_trial)
     board = _select_methods(board, methods)
     is_overall = board["benchmark"] == ALL
 

@@ -107,6 +107,22 @@ def test_surrogates_count_once_together():
     np.testing.assert_allclose(ranks[ALL, ""], ranks_on_both)
 
 
+def test_ranks_of_group_are_among_its_methods():
+    """The method cts, which was run on one benchmark alone, does not count in the others' ranks.
+
+    The mean rank of M methods is (M + 1) / 2, and wins and losses are each other's.
+    """
+    a, b = make_trials("a@1"), make_trials("b@1").query("method != 'cts'")
+
+    table = leaderboard(score_trials(a, b)).set_index(["benchmark", "method"])
+
+    compared = table.loc[ALL].loc[["random-search", "bo"]]
+    assert compared["rank"].mean() == pytest.approx((2 + 1) / 2)
+    assert compared["wins"].sum() == compared["losses"].sum()
+    assert np.isnan(table.loc[(ALL, "cts"), "rank"])
+    assert table.loc[("a@1", "cts"), "rank"] < 2  # alone, the benchmark ranks all three
+
+
 @pytest.fixture(scope="module")
 def benchmarks_with_family():
     """Seven benchmarks of one to seven tasks, of which the first three are one family."""
@@ -282,7 +298,7 @@ def test_overall_row_counts_failed_runs(leaderboard_with_failures):
     row_of_bo = leaderboard_with_failures.loc[ALL].loc["bo"]
     assert row_of_bo["runs"] == 2 * 5
     assert row_of_bo["failed"] == 4
-    assert row_of_bo["benchmarks"] == 1  # on which bo has a mean
+    assert row_of_bo["benchmarks"] == 2  # on which bo was run
     seconds_of_suggestion = 1.0 / 10
     assert row_of_bo["seconds"] == pytest.approx(seconds_of_suggestion)
 
