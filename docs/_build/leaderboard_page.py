@@ -19,6 +19,7 @@ from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.labels import (
     SUBMITTED_MARK,
     format_count,
+    format_range_of_seeds,
     is_submitted,
     label_protocol,
 )
@@ -214,10 +215,11 @@ def _sections() -> Iterator[str]:
 def _describe(name: str, scores: Sequence[BenchmarkScores]) -> str:
     """The line above a table: protocol, benchmarks and seeds, and what means leave out."""
     group = BenchmarkGroup.for_means(scores)
-    counts_of_seeds = [_count_seeds(scores, method) for method in group.methods]
-    seeds = format_count(max(counts_of_seeds), "seed")
-    if min(counts_of_seeds) < max(counts_of_seeds):
-        seeds = f"{min(counts_of_seeds)} to {seeds}"
+    counts_of_seeds = []
+    for item in scores:
+        methods = [method for method in group.methods if method in item.runs]
+        counts_of_seeds += [len(item.runs[method].seeds) for method in methods]
+    seeds = format_range_of_seeds(counts_of_seeds)
     protocol = label_protocol(scores[0].protocol)
     text = plain(f"{protocol.capitalize()}; {group.scope}; {seeds}.")
 
@@ -322,14 +324,22 @@ def _compare_with_best_other(method: str) -> str:
         for trial in TRIALS:
             mean_ranks = _overall(scores, trial)["rank"]  # the best first
             ranks_of_others = mean_ranks.drop(method)
-            own_rank = number(mean_ranks[method], 1)
-            best_other_rank = number(ranks_of_others.iloc[0], 1)
             best_other = plain(str(ranks_of_others.index[0]))
-            cells.append(f"{own_rank} / {best_other_rank} {best_other}")
+            own_rank, other_rank = _tell_apart(mean_ranks[method], ranks_of_others.iloc[0])
+            if own_rank == other_rank:
+                cells.append(f"{own_rank}, as {best_other}")
+            else:
+                cells.append(f"{own_rank} / {other_rank} {best_other}")
         group = BenchmarkGroup.for_means(scores)
         rows.append((f"`{suite}`", str(len(group.methods)), *cells))
     headers = ("suite", ">methods", *(f">after {trial}" for trial in TRIALS))
     return table(headers, rows)
+
+
+def _tell_apart(rank: float, other_rank: float) -> tuple[str, str]:
+    """Format two mean ranks with one decimal, or with two if they look the same with one."""
+    decimals = 2 if number(rank, 1) == number(other_rank, 1) else 1
+    return number(rank, decimals), number(other_rank, decimals)
 
 
 def _compare(methods: Sequence[str], columns: Sequence[Column]) -> str:

@@ -1,6 +1,6 @@
 """Labels of protocols, numbers and names in tables and sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hpobench_ordered.data.protocol_text import parse_protocol_name, parse_protocol_settings
 
@@ -59,6 +59,17 @@ def _format_range(first: int, last: int) -> str:
 def format_count(number: int, noun: str) -> str:
     """Write a number with its noun: "1 seed", "2 seeds"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def format_range_of_seeds(counts: Collection[int]) -> str:
+    """Write the fewest and the most of several numbers of seeds, such as "8 to 10 seeds".
+
+    Args:
+        counts: The number of seeds of each method on each benchmark.
+    """
+    fewest = min(counts)
+    seeds = format_count(max(counts), "seed")
+    return seeds if fewest == max(counts) else f"{fewest} to {seeds}"
 
 
 def format_scope(benchmarks: int, families: int) -> str:

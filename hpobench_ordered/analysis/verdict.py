@@ -137,15 +137,15 @@ class Verdict:
     def _describe_families(self) -> str:
         """Say on how many families the leader is ahead of the next method and of random search.
 
-        The text continues a sentence that has just named the next method. It is "" if there is a
-        single family.
+        The text continues a sentence. It is "" if there is a single family.
         """
         if self.families == 1:
             return ""
         ahead = self.families_ahead  # numbers of families, by the name of the other method
         noun = "benchmarks" if self.families == self.benchmarks else "families"
-        # "It" is the next method, which the sentence has just named.
-        text = f"; ahead of it on {ahead[self.next_method]} of {self.families} {noun}"
+        text = (
+            f"; ahead of {self.next_method} on {ahead[self.next_method]} of {self.families} {noun}"
+        )
         if RANDOM_SEARCH in ahead and self.next_method != RANDOM_SEARCH:
             text += f" and of random search on {ahead[RANDOM_SEARCH]} of {self.families}"
         return text

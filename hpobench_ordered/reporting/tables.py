@@ -10,9 +10,8 @@ from hpobench_ordered.analysis.benchmark_group import (
     count_all_wins,
     speedups_after_adjustment,
 )
-from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.labels import (
-    format_count,
+    format_range_of_seeds,
     format_ranges,
     format_scope,
     join_names,
@@ -116,8 +115,10 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         scope = f"{benchmark} ({surrogate})"
-        is_overall = surrogate == ""
-        if is_overall:
+        rows_of_benchmarks = rows
+        if surrogate == "":  # the rows of all benchmarks together
+            is_on_benchmark = (board["protocol"] == protocol) & (board["surrogate"] != "")
+            rows_of_benchmarks = board[is_on_benchmark]
             n_benchmarks = int(rows["benchmarks"].max())
             n_families = int(rows["families"].max())
             scope = f"All {format_scope(n_benchmarks, n_families)}"
@@ -135,7 +136,7 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         columns_of_failures = ("failed evaluations",) if has_failures else ()
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{_describe_seeds(rows, is_overall=is_overall)}{note}.",
+            f"{_describe_seeds(rows, rows_of_benchmarks)}{note}.",
             (
                 "method",
                 *DECIMALS,
@@ -151,31 +152,19 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         )
 
 
-def _describe_seeds(rows: "pd.DataFrame", *, is_overall: bool) -> str:
+def _describe_seeds(rows: "pd.DataFrame", rows_of_benchmarks: "pd.DataFrame") -> str:
     """Say how many seeds the numbers of a leaderboard are over, such as "8 to 10 seeds".
 
     Methods that are not compared, which finished too few seeds, do not count if others are.
 
     Args:
         rows: The rows of the leaderboard on one benchmark, or over all benchmarks.
-        is_overall: Whether the rows are over all benchmarks.
+        rows_of_benchmarks: The rows on the one benchmark, or on each of all.
     """
     compared_rows = rows[rows["rank"].notna()]
-    counts_of_seeds = compared_rows["seeds"] if len(compared_rows) else rows["seeds"]
-    n_fewest = int(counts_of_seeds.min())
-    n_most = int(counts_of_seeds.max())
-    seeds = format_count(n_most, "seed")
-    if n_fewest < n_most:
-        return f"{n_fewest} to {seeds}"
-
-    lacks_intervals = rows["rank_low"].isna().all()
-    # Over all benchmarks, the count of a method is that of the seeds it has on any of them. If all
-    # benchmarks had these seeds, and the seeds are enough, the means would have intervals. Without
-    # intervals, some benchmarks have fewer seeds.
-    has_enough_seeds = n_most >= MIN_SAMPLES_OF_INTERVAL
-    if is_overall and lacks_intervals and has_enough_seeds:
-        return f"up to {seeds}"
-    return seeds
+    methods = (compared_rows if len(compared_rows) else rows)["method"]
+    counts = rows_of_benchmarks.loc[rows_of_benchmarks["method"].isin(methods), "seeds"]
+    return format_range_of_seeds(list(map(int, counts)))
 
 
 def has_failed_evaluations(board: "pd.DataFrame") -> bool:

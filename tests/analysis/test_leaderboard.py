@@ -149,7 +149,7 @@ def test_verdict_counts_families_ahead(benchmarks_with_family):
     Whether it would on other families, too, is only tested with eight or more.
     """
     sentence = find_last_verdict(benchmarks_with_family).sentence
-    assert "ahead of it on 5 of 5 families" in sentence
+    assert "ahead of bo on 5 of 5 families" in sentence
     assert sentence.endswith("five families are too few to say so of others.")
 
 
