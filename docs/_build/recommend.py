@@ -6,6 +6,7 @@ on formulas would hide who leads on data sets. Other tools fit as methods of the
 fitting method is named whose rank differs from the first one's by no more than chance explains: the
 test is that of verdicts (`compare_with_leader`: seeds and tasks, 5 % for all together). Of these,
 the one of lowest mean rank that needs at most half of the time for a suggestion is pointed out.
+Methods that fit are ranked among themselves.
 
 `python docs/_build/recommend.py` writes `artifacts/recommendations.json` and the table in
 README.md. Run it after the reference results or docs/times.md have changed. The pages read the
@@ -104,7 +105,7 @@ SITUATIONS = (
     Situation("the search space has changed", "adjustments", 25, fits_always),
     Situation("only one trial", "retrain", 1, fits_always),
     Situation("no earlier tasks", "retrain", 25, ignores_history),
-    Situation("suggestions in microseconds", "retrain", 25, suggests_in_microseconds),
+    Situation("suggestions in microseconds, after a first one of 60 ms", "retrain", 25, suggests_in_microseconds),
 )
 
 
@@ -129,15 +130,13 @@ def recommend_method(
     At least two of the group's methods must fit the situation, and the best of these must be in
     the package: the table links to its page.
     """
-    mean_ranks = group.by_family("rank", situation.trial).mean(axis=0)
-    fitting = []  # places in `group.methods`
-    for place, name in enumerate(group.methods):
-        if situation.fits(name, milliseconds):
-            fitting.append(place)
-    best, second, *_ = sorted(fitting, key=lambda place: mean_ranks[place])
-    best_method = group.methods[best]
+    fitting = tuple(name for name in group.methods if situation.fits(name, milliseconds))
+    fitting_group = BenchmarkGroup.of_all([item.among(fitting) for item in group.items])
+    mean_ranks = fitting_group.by_family("rank", situation.trial).mean(axis=0)
+    best, second, *_ = np.argsort(mean_ranks, kind="stable")
+    best_method = fitting[best]
 
-    within_error = find_methods_within_error(group, situation.trial, fitting)
+    within_error = find_methods_within_error(fitting_group, situation.trial)
     cheaper_method = ""
     for name in within_error:  # by mean rank, so that the first cheaper one is the best of them
         if is_cheaper(name, best_method, milliseconds):
@@ -151,22 +150,19 @@ def recommend_method(
         fitting=len(fitting),
         suite=situation.suite,
         trial=situation.trial,
-        next_method=group.methods[second],
+        next_method=fitting[second],
         next_rank=round(float(mean_ranks[second]), 4),
         within_error=tuple(within_error),
         cheaper_method=cheaper_method,
     )
 
 
-def find_methods_within_error(
-    group: BenchmarkGroup, trial: int, places: Sequence[int]
-) -> list[str]:
+def find_methods_within_error(group: BenchmarkGroup, trial: int) -> list[str]:
     """Find the methods whose mean rank is not significantly worse than the best one's.
 
     Args:
         group: The benchmarks.
         trial: The trial, counted from 1.
-        places: Places in `group.methods` of the methods to compare.
 
     Returns:
         Their names, by mean rank, without the best.
@@ -174,19 +170,14 @@ def find_methods_within_error(
     Raises:
         ValueError: There are too few seeds and tasks for the test.
     """
-    mean_ranks = group.by_family("rank", trial).mean(axis=0)[places]
-    strata, borrowed_variances = seed_and_task_influences(group, trial)
-    comparison = compare_with_leader(
-        mean_ranks,
-        [stratum[:, places] for stratum in strata],
-        borrowed_variances[places],
-    )
+    mean_ranks = group.by_family("rank", trial).mean(axis=0)
+    comparison = compare_with_leader(mean_ranks, *seed_and_task_influences(group, trial))
     if comparison is None:
         raise ValueError("reference results have too few seeds and tasks for the test")
     names = []
     for number in np.argsort(mean_ranks, kind="stable"):
         if number != comparison.leader and not comparison.is_worse[number]:
-            names.append(group.methods[places[number]])
+            names.append(group.methods[number])
     return names
 
 
@@ -223,9 +214,9 @@ def format_recommendations(recommendations: list[Recommendation], *, methods_fol
     """
     rows = []
     for recommendation in recommendations:
-        situation, method, evidence, needs = map(plain, recommendation.row)
-        link = f"[`{recommendation.method}`]({methods_folder}{recommendation.method}.md)"
-        rows.append((situation, link, evidence, needs))
+        situation, _, evidence, needs = map(plain, recommendation.row)
+        links = [f"[`{name}`]({methods_folder}{name}.md)" for name in recommendation.recommended]
+        rows.append((situation, " or ".join(links), evidence, needs))
     return f"{table(HEADERS, rows)}\n\n{plain(NOTE)}"
 
 

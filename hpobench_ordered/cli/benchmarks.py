@@ -168,8 +168,9 @@ def print_methods(*, as_json: bool) -> None:
     from hpobench_ordered.reporting.recommendations import HEADERS, NOTE, read_recommendations
 
     # Situations may be broken into lines, so that names in the column of evidence need not be.
-    rows_of_situations = [recommendation.row for recommendation in read_recommendations()]
-    print_table(HEADERS, rows_of_situations, column_of_names=HEADERS.index("method"))
+    # What a method needs is in the list below.
+    rows_of_situations = [recommendation.row[:-1] for recommendation in read_recommendations()]
+    print_table(HEADERS[:-1], rows_of_situations, column_of_names=HEADERS.index("method"))
     click.echo()
     print_text(NOTE)
     for kind in MethodKind:

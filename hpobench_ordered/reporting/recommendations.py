@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 
-from hpobench_ordered.analysis.labels import format_count, join_names
+from hpobench_ordered.analysis.labels import format_count, is_submitted, join_names
 from hpobench_ordered.methods.registry import method_spec
 
 FILE = "recommendations.json"
@@ -17,9 +17,8 @@ HEADERS = ("situation", "method", "evidence", "needs")
 """Titles of the columns of the table of recommendations."""
 
 NOTE = (
-    "Within error: not significantly worse with other seeds and other tasks of these benchmarks "
-    "(5 % for all methods together). These suites have too few families to speak of others. "
-    "*: another tool."
+    "Within error: not told apart by the test over seeds and tasks, 5 % error for all comparisons "
+    "together. These suites have too few families to speak of other benchmarks. *: another tool."
 )
 """What readers of the table should know."""
 
@@ -32,8 +31,8 @@ class Recommendation:
         situation: The situation in words.
         method: The method.
         rank: Its mean rank, lower is better.
-        methods: Number of methods that are ranked, whether or not they fit the situation.
-        fitting: Number of methods that fit the situation.
+        methods: Number of methods with results, whether or not they fit the situation.
+        fitting: Number of methods that fit the situation, which are ranked among themselves.
         suite: The suite that the rank is on.
         trial: The trial, counted from 1, that it is after.
         next_method: The method of next lowest rank that fits the situation.
@@ -60,26 +59,40 @@ class Recommendation:
         # One decimal of ranks, or two if the best two ranks look the same with one
         decimals = 2 if f"{self.rank:.1f}" == f"{self.next_rank:.1f}" else 1
         text = (
-            f"mean rank {self.rank:.{decimals}f} among {self.methods} methods after "
+            f"mean rank {self.rank:.{decimals}f} among {self.fitting} methods"
+            f"{' that fit' if self.fitting < self.methods else ''} after "
             f"{format_count(self.trial, 'trial')} on {self.suite}"
+            f"; next {self.next_method}, {self.next_rank:.{decimals}f}"
         )
-        if self.fitting < self.methods:
-            text += f", best of the {self.fitting} that fit"
-        text += f"; next {self.next_method}, {self.next_rank:.{decimals}f}"
-        text += f"; within error: {join_names(self.within_error) if self.within_error else 'none'}"
+        if not self.within_error:
+            return f"{text}; better than all others by the test"
+        text += f"; within error: {join_names(self.within_error)}"
         if self.cheaper_method:
-            text += f"; of these much faster: {self.cheaper_method}"
+            text += f"; the best of these at half the time or less: {self.cheaper_method}"
         return text
 
     @property
+    def recommended(self) -> tuple[str, ...]:
+        """The method, and the next one if that is within error and part of the package."""
+        if self.next_method in self.within_error and not is_submitted(self.next_method):
+            return self.method, self.next_method
+        return (self.method,)
+
+    @property
     def needs(self) -> str:
-        """What the method needs besides the package, in words; "nothing" if it needs no more."""
-        return ", ".join(method_spec(self.method).needs) or "nothing"
+        """What the recommended methods need besides the package, in words, or "no extra"."""
+        needs_of_methods = []
+        for method in self.recommended:
+            needs = ", ".join(method_spec(method).needs)
+            if needs:
+                is_one_of_two = len(self.recommended) > 1
+                needs_of_methods.append(f"{method}: {needs}" if is_one_of_two else needs)
+        return "; ".join(needs_of_methods) or "no extra"
 
     @property
     def row(self) -> tuple[str, str, str, str]:
         """Its row in the table of recommendations, below `HEADERS`."""
-        return self.situation, self.method, self.evidence, self.needs
+        return self.situation, " or ".join(self.recommended), self.evidence, self.needs
 
 
 def read_recommendations() -> list[Recommendation]:

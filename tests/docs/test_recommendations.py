@@ -77,14 +77,14 @@ def test_best_configurations_first_are_history():
 
 
 def test_other_tools_are_runners_up():
-    """Without earlier tasks, a tool is next to bo, and the test does not tell them apart."""
+    """Without earlier tasks, a tool is next to bo; it is not recommended, as it has no page."""
     of_situation = {item.situation: item for item in read_recommendations()}
 
     recommendation = of_situation["no earlier tasks"]
 
     assert recommendation.method == "bo"
     assert recommendation.next_method == "optuna-gp*"
-    assert "optuna-gp*" in recommendation.within_error
+    assert recommendation.recommended == ("bo",)
 
 
 def test_close_ranks_have_two_decimals():
@@ -97,7 +97,19 @@ def test_close_ranks_have_two_decimals():
     assert close.evidence.startswith("mean rank 7.27 among")
     assert "; next bo, 7.32;" in close.evidence
     assert far.evidence.startswith("mean rank 7.3 among")
-    assert far.evidence.endswith("; next bo, 8.3; within error: none")
+    assert far.evidence.endswith("; next bo, 8.3; better than all others by the test")
+
+
+def test_next_method_within_error_is_recommended_too():
+    """Of two methods that the test does not tell apart both are named, with what each needs."""
+    leader = replace(read_recommendations()[0], next_method="fsbo")
+
+    alone = replace(leader, within_error=())
+    together = replace(leader, within_error=("fsbo", "rgpe"))
+
+    assert alone.recommended == (leader.method,)
+    assert together.row[1] == f"{leader.method} or fsbo"
+    assert together.needs.startswith("fsbo: ")
 
 
 def test_short_times_are_called_microseconds():
