@@ -215,11 +215,7 @@ def _sections() -> Iterator[str]:
 def _describe(name: str, scores: Sequence[BenchmarkScores]) -> str:
     """The line above a table: protocol, benchmarks and seeds, and what means leave out."""
     group = BenchmarkGroup.for_means(scores)
-    counts_of_seeds = []
-    for item in scores:
-        methods = [method for method in group.methods if method in item.runs]
-        counts_of_seeds += [len(item.runs[method].seeds) for method in methods]
-    seeds = format_range_of_seeds(counts_of_seeds)
+    seeds = format_range_of_seeds([_count_seeds(scores, method) for method in group.methods])
     protocol = label_protocol(scores[0].protocol)
     text = plain(f"{protocol.capitalize()}; {group.scope}; {seeds}.")
 

@@ -65,7 +65,7 @@ def format_range_of_seeds(counts: Collection[int]) -> str:
     """Write the fewest and the most of several numbers of seeds, such as "8 to 10 seeds".
 
     Args:
-        counts: The number of seeds of each method on each benchmark.
+        counts: The number of seeds of each method, on the benchmark where it has the fewest.
     """
     fewest = min(counts)
     seeds = format_count(max(counts), "seed")

@@ -13,7 +13,8 @@ Columns:
     m_low_tasks, m_high_tasks        its 95 % interval over tasks; in rows of all benchmarks, over
                                      families; NaN with too few samples, see `bootstrap`
     wins, ties, losses               against all other methods, by seed and task
-    benchmarks, families, seeds      numbers behind the row
+    benchmarks, families, seeds      numbers behind the row; seeds are those on the benchmark with
+                                     the fewest
     runs, failed                     numbers of planned and failed runs
     evaluations, failed_evaluations  numbers of evaluations in finished runs, and of failed ones
     seconds                          CPU time of the method for one suggestion
@@ -382,7 +383,6 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
         labels: Protocol, benchmark, surrogate, method and trial (`LABEL_COLUMNS`).
         runs: The method's runs on each of one or several benchmarks.
     """
-    seeds = set().union(*(method_runs.seeds for method_runs in runs))
     n_suggestions = sum(method_runs.timed_suggestions for method_runs in runs)
     total_seconds = sum(method_runs.cpu_seconds for method_runs in runs)
     seconds_per_suggestion = np.nan
@@ -390,7 +390,7 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
         seconds_per_suggestion = total_seconds / n_suggestions
     return {
         **dict(zip(LABEL_COLUMNS, labels, strict=True)),
-        "seeds": len(seeds),
+        "seeds": min(len(method_runs.seeds) for method_runs in runs),
         "runs": sum(method_runs.planned for method_runs in runs),
         "failed": sum(method_runs.failed for method_runs in runs),
         "evaluations": sum(method_runs.evaluations for method_runs in runs),

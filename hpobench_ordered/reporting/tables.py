@@ -115,10 +115,7 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         scope = f"{benchmark} ({surrogate})"
-        rows_of_benchmarks = rows
         if surrogate == "":  # the rows of all benchmarks together
-            is_on_benchmark = (board["protocol"] == protocol) & (board["surrogate"] != "")
-            rows_of_benchmarks = board[is_on_benchmark]
             n_benchmarks = int(rows["benchmarks"].max())
             n_families = int(rows["families"].max())
             scope = f"All {format_scope(n_benchmarks, n_families)}"
@@ -136,7 +133,7 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         columns_of_failures = ("failed evaluations",) if has_failures else ()
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{_describe_seeds(rows, rows_of_benchmarks)}{note}.",
+            f"{_describe_seeds(rows)}{note}.",
             (
                 "method",
                 *DECIMALS,
@@ -152,18 +149,16 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         )
 
 
-def _describe_seeds(rows: "pd.DataFrame", rows_of_benchmarks: "pd.DataFrame") -> str:
+def _describe_seeds(rows: "pd.DataFrame") -> str:
     """Say how many seeds the numbers of a leaderboard are over, such as "8 to 10 seeds".
 
     Methods that are not compared, which finished too few seeds, do not count if others are.
 
     Args:
         rows: The rows of the leaderboard on one benchmark, or over all benchmarks.
-        rows_of_benchmarks: The rows on the one benchmark, or on each of all.
     """
     compared_rows = rows[rows["rank"].notna()]
-    methods = (compared_rows if len(compared_rows) else rows)["method"]
-    counts = rows_of_benchmarks.loc[rows_of_benchmarks["method"].isin(methods), "seeds"]
+    counts = (compared_rows if len(compared_rows) else rows)["seeds"]
     return format_range_of_seeds(list(map(int, counts)))
 
 

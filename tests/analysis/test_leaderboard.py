@@ -299,6 +299,7 @@ def test_overall_row_counts_failed_runs(leaderboard_with_failures):
     assert row_of_bo["runs"] == 2 * 5
     assert row_of_bo["failed"] == 4
     assert row_of_bo["benchmarks"] == 2  # on which bo was run
+    assert row_of_bo["seeds"] == 1  # on b@1, where bo has the fewest
     seconds_of_suggestion = 1.0 / 10
     assert row_of_bo["seconds"] == pytest.approx(seconds_of_suggestion)
 
