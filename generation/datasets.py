@@ -7,6 +7,7 @@ file (`_raw`), NAME-evaluations.parquet, and one forest with an output per task 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,8 @@ CONFIGURATIONS = 300
 """Random configurations of each benchmark, beside the learner's default."""
 SEEDS = {"tree": 6, "extra-trees": 2, "neighbours": 2, "gaussians": 2}
 """Number of seeds that values are means over; 1 for other learners."""
+AREA_OF_GUESSING = 0.5
+"""Area under the ROC curve that a learner counts with where it cannot be fitted."""
 REPEATED_CONFIGURATIONS = 32
 """Where values are of one seed, so many configurations are trained with a second one."""
 
@@ -75,12 +78,12 @@ def generate_by_training(benchmark: LearnerOnDataSets, request: Request) -> Path
     )
 
     rows = make_rows(plan, configs, outcomes, averaged=SEEDS.get(benchmark.learner, 1))
-    frame = make_raw_frame(rows, learner.space, {"seconds": "float64"})
+    frame = make_raw_frame(rows, learner.space, {"failed": "int64", "seconds": "float64"})
     about = About(
         benchmark=benchmark.name,
         source=f"own trainings on data sets of KEEL, {FOLDS}-fold cross-validation",
         licence="Apache-2.0",
-        limits=_describe_limits(benchmark),
+        limits=_describe_limits(benchmark, n_failed=int(frame["failed"].sum())),
     )
     path = request.path_beside("evaluations.parquet")
     write_raw(path, frame, about)
@@ -132,8 +135,9 @@ def make_rows(
 ) -> list[dict[str, Any]]:
     """Make a row of the table of raw evaluations for each data set and configuration.
 
-    The value is the mean over the first `averaged` seeds, and null if one of them failed. The
-    spread is the standard deviation over all seeds, and null if there is only one.
+    The value is the mean over the first `averaged` seeds, of which `failed` counts those where the
+    learner could not be fitted. The spread is the standard deviation over all seeds, and null if
+    there is only one.
 
     Args:
         plan: The trainings.
@@ -147,7 +151,9 @@ def make_rows(
 
     rows = []
     for (data_set, number), outcomes_of_seeds in outcomes_of_row.items():
-        values = np.array([outcome["value"] for outcome in outcomes_of_seeds], dtype=np.float64)
+        areas = np.array([outcome["value"] for outcome in outcomes_of_seeds], dtype=np.float64)
+        has_failed = np.isnan(areas)
+        values = np.where(has_failed, AREA_OF_GUESSING, areas)
         seconds = [outcome["seconds"] for outcome in outcomes_of_seeds[:averaged]]
         row = {
             "task": data_set,
@@ -155,24 +161,35 @@ def make_rows(
             **name_config_columns(configs[number]),
             "value": values[:averaged].mean(),
             "spread": values.std(ddof=1) if len(values) > 1 else np.nan,
+            "failed": has_failed[:averaged].sum(),
             "seconds": np.mean(seconds),
         }
         rows.append(row)
     return rows
 
 
-def _describe_limits(benchmark: LearnerOnDataSets) -> tuple[str, ...]:
-    """Describe for the card how values were made, which limits their use."""
+def _describe_limits(benchmark: LearnerOnDataSets, *, n_failed: int) -> tuple[str, ...]:
+    """Describe for the card how values were made, which limits their use.
+
+    Args:
+        benchmark: The benchmark.
+        n_failed: Number of trainings in which the learner could not be fitted.
+    """
     seeds = SEEDS.get(benchmark.learner, 1)
     if seeds == 1:
         how_often = "once"
     else:
         how_often = f"{seeds} times, each with other folds and another seed of the learner"
-    return (
+    limits = [
         f"Every configuration is cross-validated {how_often}, on the same folds as all others; "
         f"data sets with more than {MAX_ROWS} rows are reduced to these.",
         "Every data set has the same configurations, the first of which is the learner's default.",
-    )
+    ]
+    if n_failed:
+        limits.append(
+            f"{n_failed} trainings failed, and count with the area of guessing, {AREA_OF_GUESSING}."
+        )
+    return tuple(limits)
 
 
 def _fit_and_write(benchmark: LearnerOnDataSets, request: Request, path: Path) -> Path:
@@ -197,9 +214,13 @@ def _fit_and_write(benchmark: LearnerOnDataSets, request: Request, path: Path) -
         np.stack([raw.spread for raw in evaluations], axis=1),
         averaged=SEEDS.get(benchmark.learner, 1),
     )
+    # The card has the command that trains, wherever the evaluations are from.
+    n_random = len(values) - 1  # beside the default
+    configurations = None if n_random == CONFIGURATIONS else n_random
+    training_request = replace(request, configurations=configurations)
     texts = CardTexts(
         source=table.about.source,
-        command=request.command(benchmark.name, f"{Option.LOCAL.value} DATA"),
+        command=training_request.command(benchmark.name, f"{Option.LOCAL.value} DATA"),
         limits=table.about.limits,
         summaries={FOREST: "Random forest fitted to own trainings."},
         comparisons=comparisons,

@@ -1,6 +1,5 @@
 """The KEEL data sets of the benchmarks datasets-LEARNER, from a local folder or the cache."""
 
-import io
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,9 +45,7 @@ def read_data_set(path: Path) -> ClassificationData:
     """
     import pandas as pd
 
-    frame = pd.read_csv(
-        io.BytesIO(path.read_bytes()), header=None, skipinitialspace=True, keep_default_na=False
-    )
+    frame = pd.read_csv(path, header=None, skipinitialspace=True, keep_default_na=False)
     classes = frame.iloc[:, -1].astype(str)
     if len(frame) > MAX_ROWS:
         selection = import_extra(

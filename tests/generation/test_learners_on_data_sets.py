@@ -166,6 +166,15 @@ class TestTable:
         assert first["spread"] == pytest.approx(0.01 / np.sqrt(2))
         assert first["seconds"] == 2.0
 
+    def test_failed_training_counts_as_guessing(self):
+        """The learner cannot be fitted with the second of two seeds."""
+        configs = datasets.draw_configs(LEARNERS["tree"].space, 1, seed=0)
+        plan = [datasets.Training("heart", seed, config=0) for seed in (0, 1)]
+        outcomes = [{"value": 0.9, "seconds": 2.0}, {"value": None, "seconds": 1.0}]
+        (row,) = datasets.make_rows(plan, configs, outcomes, averaged=2)
+        assert row["failed"] == 1
+        assert row["value"] == pytest.approx((0.9 + 0.5) / 2)
+
     def test_single_seed_is_repeated_for_some(self):
         benchmark = BENCHMARK_OF_LEARNER["svm"]
         configs = datasets.draw_configs(LEARNERS["svm"].space, 40, seed=0)
@@ -210,5 +219,7 @@ class TestArtifact:
         folder, path = generated
         again = tmp_path / GAUSSIANS.name
         datasets.generate_from_evaluations(GAUSSIANS, Request(again, local=path))
-        for name in ("forest.npz", "evaluations.npz", "benchmark.json"):
+        names = sorted(file.name for file in folder.iterdir())
+        assert sorted(file.name for file in again.iterdir()) == names
+        for name in names:
             assert (again / name).read_bytes() == (folder / name).read_bytes()
