@@ -58,11 +58,12 @@ class Recommendation:
         """The evidence in one line."""
         # One decimal of ranks, or two if the best two ranks look the same with one
         decimals = 2 if f"{self.rank:.1f}" == f"{self.next_rank:.1f}" else 1
+        which_methods = "methods that fit" if self.fitting < self.methods else "methods"
+        trials = format_count(self.trial, "trial")
         text = (
-            f"mean rank {self.rank:.{decimals}f} among {self.fitting} methods"
-            f"{' that fit' if self.fitting < self.methods else ''} after "
-            f"{format_count(self.trial, 'trial')} on {self.suite}"
-            f"; next {self.next_method}, {self.next_rank:.{decimals}f}"
+            f"mean rank {self.rank:.{decimals}f} among {self.fitting} {which_methods} "
+            f"after {trials} on {self.suite}; next {self.next_method}, "
+            f"{self.next_rank:.{decimals}f}"
         )
         if not self.within_error:
             return f"{text}; better than all others by the test"
