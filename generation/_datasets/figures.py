@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.copying import compute_portfolio_regrets, compute_regrets
 from hpobench_ordered.surrogates.card import rank_correlation
 
 
@@ -25,33 +26,6 @@ def compute_noise_shares(losses: FloatArray, spread: FloatArray, *, averaged: in
     variance_of_noise = np.nanmean(spread**2, axis=0) / averaged
     shares: FloatArray = variance_of_noise / losses.var(axis=0)
     return shares
-
-
-def compute_portfolio_regrets(losses: FloatArray) -> FloatArray:
-    """Compute the regret of the configuration that is best on average on all other tasks, (T,).
-
-    A regret is the distance of its loss from the task's best loss, divided by that of the median
-    loss: 0 is as good as the best, 1 is no better than half of all configurations. The average is
-    over such regrets on the other tasks.
-    """
-    regrets = compute_regrets(losses)
-    n_tasks = losses.shape[1]
-    regrets_of_choice = []
-    for task in range(n_tasks):
-        regrets_on_others = np.delete(regrets, task, axis=1)
-        chosen = regrets_on_others.mean(axis=1).argmin()
-        regrets_of_choice.append(regrets[chosen, task])
-    return np.array(regrets_of_choice)
-
-
-def compute_regrets(losses: FloatArray) -> FloatArray:
-    """Compute the regret of every configuration on every task, (n, T).
-
-    It is the distance from the task's best loss, divided by the median loss's distance from it.
-    """
-    best = losses.min(axis=0)
-    regrets: FloatArray = (losses - best) / (np.median(losses, axis=0) - best)
-    return regrets
 
 
 def make_comparisons(losses: FloatArray, spread: FloatArray, *, averaged: int) -> dict[str, Any]:

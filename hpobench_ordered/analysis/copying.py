@@ -1,8 +1,8 @@
-"""Why methods hardly differ: configurations that stay good on the next task, and plateaus.
+"""Why methods hardly differ: configurations that stay good on other tasks, and plateaus.
 
 Notation:
     n   number of configurations
-    T   number of tasks, in the order of time
+    T   number of tasks, in the order of time if they have one
 """
 
 import numpy as np
@@ -45,28 +45,62 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
 def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
     """Compute the regret of copying the best configuration from the task before.
 
-    A regret is the distance of the copied configuration's loss from the task's best loss, divided
-    by that of the median loss: 0 is as good as the best, 1 is no better than half of all
-    configurations. It is NaN on tasks where the median is itself the best loss.
+    Args:
+        losses: Losses of the same configurations on all tasks, (configurations, tasks).
+        best: Best known losses, (tasks,); default: the lowest.
+
+    Returns:
+        Regrets on the second to the last task, (tasks - 1,), as `compute_regrets` defines them.
+    """
+    copied = losses[:, :-1].argmin(axis=0)  # index of the configuration copied to each later task
+    later_tasks = np.arange(1, losses.shape[1])
+    regrets: FloatArray = compute_regrets(losses, best=best)[copied, later_tasks]
+    return regrets
+
+
+def compute_portfolio_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+    """Compute the regret of the configuration that is best on average on all other tasks.
+
+    The average is over its regrets on the other tasks, except those where regrets are NaN.
 
     Args:
         losses: Losses of the same configurations on all tasks, (configurations, tasks).
         best: Best known losses, (tasks,); default: the lowest.
 
     Returns:
-        Regrets on the second to the last task, (tasks - 1,).
+        Its regret on each task, (tasks,), as `compute_regrets` defines it; NaN if all regrets on
+        the other tasks are.
     """
-    copied = losses[:, :-1].argmin(axis=0)  # index of the configuration copied to each later task
-    later_losses = losses[:, 1:]
-    later_best = later_losses.min(axis=0) if best is None else best[1:]
+    regrets = compute_regrets(losses, best=best)
+    tasks_with_regrets = np.flatnonzero(~np.isnan(regrets[0]))
+    n_tasks = losses.shape[1]
 
-    later_tasks = np.arange(later_losses.shape[1])
-    losses_of_copied = later_losses[copied, later_tasks]
-    median = np.median(later_losses, axis=0)
+    regrets_of_choice = np.full(n_tasks, np.nan)
+    for task in range(n_tasks):
+        others = tasks_with_regrets[tasks_with_regrets != task]
+        if len(others) > 0:
+            chosen = regrets[:, others].mean(axis=1).argmin()
+            regrets_of_choice[task] = regrets[chosen, task]
+    return regrets_of_choice
+
+
+def compute_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+    """Compute the regret of every configuration on every task, (configurations, tasks).
+
+    A regret is the distance of a configuration's loss from the task's best loss, divided by that of
+    the median loss: 0 is as good as the best, 1 is no better than half of all configurations. It is
+    NaN on tasks where the median is itself the best loss.
+
+    Args:
+        losses: Losses of the same configurations on all tasks, (configurations, tasks).
+        best: Best known losses, (tasks,); default: the lowest.
+    """
+    lowest = losses.min(axis=0) if best is None else best
+    median = np.median(losses, axis=0)
     # Where the median is the best loss, this divides by 0; the result is made NaN below.
     with np.errstate(divide="ignore", invalid="ignore"):
-        regrets: FloatArray = (losses_of_copied - later_best) / (median - later_best)
-    return np.where(median > later_best, regrets, np.nan)
+        regrets: FloatArray = (losses - lowest) / (median - lowest)
+    return np.where(median > lowest, regrets, np.nan)
 
 
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:

@@ -1,8 +1,10 @@
-"""Marks of benchmarks on which methods hardly differ: plateaus, and those that copying solves.
+"""Marks of benchmarks on which methods hardly differ: plateaus, and those that one rule solves.
 
-Both are computed from random configurations on the default surrogate, by the command
-`hpobench-ordered generate marks`, and stored in `marks.json`: among the artifacts, or in the folder
-of the user's own benchmarks. A mark is only used for the content (hash) that it was computed from.
+The rules are to copy the best configuration of the task before, and to use the one that is best on
+average on all other tasks, which is the smallest portfolio. Marks are computed from random
+configurations on the default surrogate, by the command `hpobench-ordered generate marks`, and
+stored in `marks.json`: among the artifacts, or in the folder of the user's own benchmarks. A mark
+is only used for the content (hash) that it was computed from.
 
 Notation:
     n   configurations
@@ -23,7 +25,9 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.copying import (
+    MAX_DISTANCE_OF_NEAR,
     best_and_random_losses,
+    compute_portfolio_regrets,
     copying_regrets,
     shares_near_best,
 )
@@ -42,14 +46,15 @@ SEED = 0
 SHARE_OF_TASKS = Fraction(2, 3)
 """Share of the tasks on which a mark must hold."""
 LEAST_NEAR_BEST_OF_PLATEAU = 0.1
-LARGEST_REGRET_OF_COPYING = 0.05
+LARGEST_REGRET = MAX_DISTANCE_OF_NEAR
+"""Copying or a portfolio solves a benchmark if its regret is lower, so that it is near the best."""
 DIGITS = 4
 """Decimal digits of the stored numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Two numbers about random configurations on a benchmark, which decide its marks.
+    """Three numbers about random configurations on a benchmark, which decide its marks.
 
     Distances between losses are relative to that from the median to the best known loss.
 
@@ -58,10 +63,13 @@ class Marks:
             tasks have at least this share.
         copying: Regret of copying the best configuration from the task before; two thirds of the
             tasks have at most this regret. None if there is a single task.
+        portfolio: Regret of the configuration that is best on average on the other tasks; two
+            thirds of the tasks have at most this regret. None if there is a single task.
     """
 
     near_best: float
     copying: float | None
+    portfolio: float | None
 
     @classmethod
     def compute(cls, benchmark: Benchmark) -> Self:
@@ -69,23 +77,24 @@ class Marks:
         # The best loss of each task, (tasks,), and all losses, (configurations, tasks).
         best, losses = best_and_random_losses(benchmark, N_CONFIGURATIONS)
         shares = shares_near_best(losses, best=best)  # (tasks,)
-        regrets = copying_regrets(losses, best=best)  # of all tasks but the first
-        regrets = regrets[~np.isnan(regrets)]  # of tasks on which copying can be judged
-
-        copying = None  # if there is none, as with a single task
-        if len(regrets):
-            copying = _find_upper_bound_of_most(regrets)
-        near_best = _find_lower_bound_of_most(shares)
-        return cls(near_best=near_best, copying=copying)
+        regrets_of_copying = copying_regrets(losses, best=best)  # of all tasks but the first
+        regrets_of_portfolio = compute_portfolio_regrets(losses, best=best)  # (tasks,)
+        return cls(
+            near_best=_find_lower_bound_of_most(shares),
+            copying=_find_regret_of_most(regrets_of_copying),
+            portfolio=_find_regret_of_most(regrets_of_portfolio),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the marks that the benchmark has: "plateau", "copying", both or none."""
+        """Names of the marks that the benchmark has, of "plateau", "copying" and "portfolio"."""
         names = []
         if self.near_best > LEAST_NEAR_BEST_OF_PLATEAU:
             names.append("plateau")
-        if self.copying is not None and self.copying < LARGEST_REGRET_OF_COPYING:
+        if self.copying is not None and self.copying < LARGEST_REGRET:
             names.append("copying")
+        if self.portfolio is not None and self.portfolio < LARGEST_REGRET:
+            names.append("portfolio")
         return tuple(names)
 
     def describe(self) -> str:
@@ -94,6 +103,8 @@ class Marks:
         reasons = f"{self.near_best:.1%} of random configurations are near the best"
         if self.copying is not None:
             reasons += f", copying from the task before leaves {self.copying:.1%}"
+        if self.portfolio is not None:
+            reasons += f", the best on average on the other tasks leaves {self.portfolio:.1%}"
         return f"{names} ({reasons})"
 
 
@@ -131,7 +142,11 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
         is_of_surrogate = entry["surrogate"] == source.surrogate
         is_up_to_date = entry["content"] == source.content_hash
         if is_of_surrogate and is_up_to_date:
-            return Marks(near_best=entry["near_best"], copying=entry["copying"])
+            return Marks(
+                near_best=entry["near_best"],
+                copying=entry["copying"],
+                portfolio=entry["portfolio"],
+            )
     return None
 
 
@@ -158,6 +173,7 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
             "content": source.content_hash,
             "near_best": marks_of_benchmark.near_best,
             "copying": marks_of_benchmark.copying,
+            "portfolio": marks_of_benchmark.portfolio,
         }
 
     content = {
@@ -184,6 +200,17 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{file} holds no marks: {error!r}") from None
     return entries
+
+
+def _find_regret_of_most(regrets: FloatArray) -> float | None:
+    """Find the lowest number that the regrets on two thirds of the tasks do not exceed.
+
+    Tasks whose regret is NaN do not count; None if there are no others, as with a single task.
+    """
+    judged = regrets[~np.isnan(regrets)]
+    if len(judged) == 0:
+        return None
+    return _find_upper_bound_of_most(judged)
 
 
 def _find_lower_bound_of_most(values_of_tasks: FloatArray) -> float:

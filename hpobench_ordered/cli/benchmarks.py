@@ -52,8 +52,8 @@ def list_(
     With TEXT only those whose name, objective or source contains it. The first surrogate is the
     default; "offline" says whether it can be used at once, or what must be done first. A surrogate
     in brackets has to be fetched, installed or generated. Marks: on a "plateau" many random
-    configurations are near the best; "copying" the best of the task before is enough. `info` has
-    the figures, and the source.
+    configurations are near the best; "copying" the best of the task before is enough; so is, for
+    "portfolio", the best on average on all other tasks. `info` has the figures, and the source.
     """
     is_filtered = bool(text or suite_name or ready)
     if shows_methods:
@@ -249,7 +249,7 @@ def _describe_data(spec: BenchmarkSpec) -> str:
 
 
 def _describe_marks(spec: BenchmarkSpec) -> str:
-    """Say whether a benchmark is marked as a plateau, or as solved by copying."""
+    """Say which marks a benchmark has, with the figures behind them."""
     marks = find_marks(spec)
     if marks is None:
         return f"not computed; compute them by: hpobench-ordered generate marks {spec.name}"

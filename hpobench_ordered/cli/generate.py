@@ -203,14 +203,15 @@ def _list_without_artifact(suite_name: str) -> list[str]:
     help="The file.  [default: marks.json in the folder of your own benchmarks]",
 )
 def marks(names: tuple[str, ...], output: Path | None) -> None:
-    """Mark benchmarks that are plateaus, or that copying solves.
+    """Mark benchmarks that are plateaus, or that copying or a portfolio solves.
 
     Without NAME: all that come with the package, can be evaluated at once and train no model.
 
     A plateau: on two thirds of the tasks more than a tenth of random configurations are within 5 %
     of the distance from the median to the best known value. Copying: on two thirds of the tasks
-    the best configuration of the task before leaves less than 5 % of that distance. `list` and
-    `info` show the marks; after a benchmark changes they show none until this is run again.
+    the best configuration of the task before leaves less than 5 % of that distance. Portfolio: the
+    same of the configuration that is best on average on all other tasks. `list` and `info` show the
+    marks; after a benchmark changes they show none until this is run again.
     """
     specs = [benchmark_spec(name) for name in names] or _list_markable()
     marks_of_specs = _compute_marks(specs)

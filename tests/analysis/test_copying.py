@@ -1,10 +1,11 @@
-"""Copying the best configuration of the task before, and shares of configurations near the best."""
+"""Regrets of the best configuration of other tasks, and shares of configurations near the best."""
 
 import numpy as np
 import pytest
 
 from hpobench_ordered.analysis.copying import (
     best_and_random_losses,
+    compute_portfolio_regrets,
     copying_regrets,
     shares_near_best,
 )
@@ -37,6 +38,36 @@ def test_regrets_are_relative_to_known_best():
     best_of_task = np.array([0.0, -2.0, 1.0])
     regrets = copying_regrets(LOSSES_ON_THREE_TASKS, best=best_of_task)
     assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]
+
+
+def test_portfolio_is_best_on_other_tasks():
+    """With the median 1 and the lowest loss 0 on every task, regrets are the losses.
+
+    The second configuration is best on average on the last two tasks, the third one on the first
+    and the last, and the first one on the first two.
+    """
+    losses = np.array(
+        [
+            [0.0, 1.0, 4.0],
+            [2.0, 0.0, 1.0],
+            [1.0, 4.0, 0.0],
+        ]
+    )
+    regrets = compute_portfolio_regrets(losses)
+    assert regrets.tolist() == [2.0, 4.0, 4.0]
+
+
+def test_portfolio_ignores_tasks_without_regrets():
+    """On the last task the median is the best loss; it is no task to judge or to learn from."""
+    losses = np.array(
+        [
+            [0.0, 1.0, 9.0],
+            [2.0, 0.0, 0.0],
+            [1.0, 2.0, 0.0],
+        ]
+    )
+    regrets = compute_portfolio_regrets(losses)
+    np.testing.assert_array_equal(regrets, [2.0, 1.0, np.nan])
 
 
 class MostlyFailing(ShiftedQuadratics):

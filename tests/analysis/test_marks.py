@@ -68,23 +68,27 @@ def make_benchmark(*functions: LossFunction, best: float | None = 0.0) -> Benchm
 def test_equal_tasks_can_be_copied():
     """All tasks have the loss x, so that the best configuration of one is the best of the next.
 
-    Copying it leaves a regret of 0, which earns a mark. Near the best are losses of up to 5 % of
-    the way to the median: here 2.5 % of configurations, too few to be a plateau.
+    Copying it leaves a regret of 0, and so does the best on average on the other tasks. Near the
+    best are losses of up to 5 % of the way to the median: here 2.5 % of configurations, too few to
+    be a plateau.
     """
     marks = Marks.compute(make_benchmark(rising, rising, rising))
     median = 0.5
     assert marks.near_best == pytest.approx(0.05 * median, abs=0.01)
     assert marks.copying == pytest.approx(0, abs=0.001)
-    assert marks.names == ("copying",)
+    assert marks.portfolio == pytest.approx(0, abs=0.001)
+    assert marks.names == ("copying", "portfolio")
 
 
 def test_opposed_tasks_have_no_marks():
-    """Copying the best configuration of the task before gives the worst one, so it earns no mark.
+    """The best configuration of the task before is the worst one, so it earns no mark.
 
-    Its regret is 2: it is twice as far from the best as the median.
+    Its regret is 2: it is twice as far from the best as the median. So is the best on average on
+    the other tasks, as two of these three are opposed.
     """
-    marks = Marks.compute(make_benchmark(rising, falling, rising))
+    marks = Marks.compute(make_benchmark(rising, falling, rising, falling))
     assert marks.copying == pytest.approx(2, abs=0.1)
+    assert marks.portfolio == pytest.approx(2, abs=0.1)
     assert marks.names == ()
 
 
@@ -95,7 +99,14 @@ def test_flat_tasks_are_plateaus():
     """
     marks = Marks.compute(make_benchmark(flat, flat, best=None))
     assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
-    assert marks.names == ("plateau", "copying")
+    assert marks.names == ("plateau", "copying", "portfolio")
+
+
+def test_single_task_is_solved_by_no_other():
+    marks = Marks.compute(make_benchmark(rising))
+    assert marks.copying is None
+    assert marks.portfolio is None
+    assert marks.names == ()
 
 
 @pytest.mark.parametrize(
@@ -160,14 +171,14 @@ def write_own_marks(folder: Path, name: str, marks: Marks) -> None:
 def test_own_benchmark_has_written_marks(own_folder):
     """A user's benchmark has no marks until they are written to the user's folder."""
     assert find_marks(make_own_spec("mine")) is None
-    marks = Marks(near_best=0.2, copying=None)
+    marks = Marks(near_best=0.2, copying=None, portfolio=None)
     write_own_marks(own_folder, "mine", marks)
     assert find_marks(make_own_spec("mine")) == marks
 
 
 def test_writing_keeps_marks_of_other_benchmarks(own_folder):
-    marks_of_mine = Marks(near_best=0.2, copying=None)
-    marks_of_other = Marks(near_best=0.3, copying=0.1)
+    marks_of_mine = Marks(near_best=0.2, copying=None, portfolio=None)
+    marks_of_other = Marks(near_best=0.3, copying=0.1, portfolio=0.2)
     write_own_marks(own_folder, "mine", marks_of_mine)
     write_own_marks(own_folder, "other", marks_of_other)
     assert find_marks(make_own_spec("mine")) == marks_of_mine

@@ -166,7 +166,7 @@ def test_marks_are_of_named_benchmarks(marks_file):
 
 @pytest.mark.usefixtures("marks_file")
 def test_info_shows_own_marks(cli):
-    assert "marks:     copying (" in cli("info", "quadratic").stdout
+    assert "marks:     copying, portfolio (" in cli("info", "quadratic").stdout
 
 
 @pytest.mark.usefixtures("marks_file")
@@ -174,7 +174,7 @@ def test_packaged_marks_are_listed_too(cli):
     """The user has a file of marks, too, but with other benchmarks than yahpo-svm-458."""
     (entry,) = json.loads(cli("list", "yahpo-svm-458", "--json").stdout)
 
-    assert entry["marks"] == ["plateau", "copying"]
+    assert entry["marks"] == ["plateau", "copying", "portfolio"]
 
 
 @pytest.mark.usefixtures("marks_file")

@@ -188,20 +188,6 @@ class TestTable:
 class TestFigures:
     LOSSES = np.array([[0.3, 0.5, 0.2], [0.1, 0.1, 0.4], [0.2, 0.3, 0.0], [0.4, 0.4, 0.1]])
 
-    def test_regret_is_share_of_way_from_best_to_median(self):
-        regrets = figures.compute_regrets(self.LOSSES)
-        assert regrets[0] == pytest.approx([0.2 / 0.15, 0.4 / 0.25, 0.2 / 0.15])
-        assert regrets.min(axis=0) == pytest.approx(0)
-
-    def test_portfolio_is_best_on_other_tasks(self):
-        """On tasks 1 and 2 row 1 is best on average; on the others it is row 2."""
-        regrets = figures.compute_regrets(self.LOSSES)
-        expected = []
-        for task in range(3):
-            others = [other for other in range(3) if other != task]
-            expected.append(regrets[regrets[:, others].mean(axis=1).argmin(), task])
-        assert figures.compute_portfolio_regrets(self.LOSSES) == pytest.approx(expected)
-
     def test_noise_is_share_of_variance(self):
         spread = np.full((4, 3), np.nan)
         spread[:2] = 0.02
