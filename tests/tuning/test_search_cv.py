@@ -727,6 +727,7 @@ Real.__module__ = Categorical.__module__ = "skopt.space.space"
         ([1e-3, 1, "log"], hbo.Parameter.number("x", 1e-3, 1, log=True)),
         (["a", "b"], hbo.Parameter.choice("x", ("a", "b"))),
         ({"choices": [3, 1]}, hbo.Parameter.choice("x", (3, 1))),
+        ([2, 3], hbo.Parameter.choice("x", (2, 3), ordered=True)),
         ([1, 3, 9], hbo.Parameter.choice("x", (1, 3, 9), ordered=True)),
         (range(1, 4), hbo.Parameter.choice("x", (1, 2, 3), ordered=True)),
         (np.array([0.1, 1.0]), hbo.Parameter.choice("x", (0.1, 1.0), ordered=True)),

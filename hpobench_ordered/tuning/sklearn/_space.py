@@ -254,7 +254,8 @@ def read_parameter(name: str, values: Any) -> tuple[Description, Objects]:
     Args:
         name: Name of the estimator's parameter.
         values: What `read_description` reads; an array or range of choices; or a distribution of
-            SciPy, scikit-optimize or Optuna. Choices may be any objects.
+            SciPy, scikit-optimize or Optuna. Choices may be any objects. A list of two numbers is
+            two choices, as in scikit-learn.
     """
     package = type(values).__module__.partition(".")[0]
     if package == "optuna":
@@ -266,14 +267,13 @@ def read_parameter(name: str, values: Any) -> tuple[Description, Objects]:
         values = _convert_scipy(name, values)
     elif isinstance(values, np.ndarray | range):
         values = {CHOICES: np.asarray(values).tolist()}
+    elif isinstance(values, list | tuple) and is_choices(values):
+        values = {CHOICES: values}
 
     objects: Objects = {}
     if isinstance(values, Mapping) and list(values) == [CHOICES]:
         objects = _find_objects(name, values[CHOICES])
         values = {CHOICES: [name_choice(name, choice) for choice in values[CHOICES]]}
-    elif isinstance(values, list | tuple) and is_choices(values):
-        objects = _find_objects(name, values)
-        values = [name_choice(name, choice) for choice in values]
     return read_description(name, values), objects
 
 
