@@ -78,7 +78,8 @@ def define_benchmark() -> Definition:
         tasks=tuple(TaskDefinition(str(size), {"train_size": size}) for size in SIZES),
         provenance=Provenance(
             paper="Hellan et al. (2023), section 4 and appendix B",
-            source="the authors' 28 000 evaluations, github.com/sighellan/syne-tune",
+            source="the authors' 28 000 evaluations, github.com/sighellan/syne-tune; MNIST "
+            "(LeCun et al. 1998)",
             licence="Apache-2.0",
         ),
     )
