@@ -26,7 +26,12 @@ from hpobench_ordered.errors import (
     warn_user,
 )
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.restriction import Restriction, describe_restrictions, restrict_space
+from hpobench_ordered.space.restriction import (
+    Restriction,
+    adapt_restrictions,
+    describe_restrictions,
+    restrict_space,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -422,7 +427,10 @@ class Benchmark:
         unknown it stays so. Where a model is trained for every value, it is the best recorded one.
 
         Results on the part are never mixed with those on the whole: its `identity` in results has a
-        hash of its content. The search space before an adjustment (`previous`) stays as it is.
+        hash of its content.
+
+        The search space before an adjustment (`previous`) is restricted to the same values. Where
+        it does not tune a hyperparameter, or allows none of the values, it stays as it is.
 
         Args:
             restrictions: By name, the value at which a hyperparameter is held fixed, and which
@@ -435,7 +443,8 @@ class Benchmark:
 
         Warns:
             HistoryWarning: Of some tasks no recorded evaluation is inside; random configurations
-                then serve as history of all tasks.
+                then serve as history of all tasks. Or the search space before an adjustment tunes a
+                hyperparameter, but allows none of the values that are left.
 
         Examples:
             >>> import hpobench_ordered as hbo
@@ -476,8 +485,24 @@ class Benchmark:
             summary=f"{self.summary} Restricted to {describe_restrictions(restrictions)}.",
             space=part,
             tasks=tuple(tasks),
+            previous=self._restrict_previous(restrictions),
             recorded=None if recorded is None else lambda: recorded,
         )
+
+    def _restrict_previous(self, restrictions: Mapping[str, Restriction]) -> "Benchmark | None":
+        """Restrict the benchmark before an adjustment, where its search space allows that."""
+        if self.previous is None:
+            return None
+        space = self.previous.space
+        adapted = adapt_restrictions(restrictions, space)
+        left_whole = [name for name in restrictions if name in space.names and name not in adapted]
+        if left_whole:
+            warn_user(
+                "the search space before the adjustment allows none of the values that are left of "
+                f"{join_words(left_whole)}: there it is not restricted",
+                HistoryWarning,
+            )
+        return self.previous.restrict(adapted)
 
     def _select_recorded(self, part: SearchSpace) -> tuple[Evaluations, ...] | None:
         """Select the recorded evaluations of each task that are in a part of the search space.

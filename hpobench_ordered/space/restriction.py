@@ -73,6 +73,38 @@ def restrict_space(space: SearchSpace, restrictions: Mapping[str, Restriction]) 
     return SearchSpace(parameters, conditions=conditions, constants=constants)
 
 
+def adapt_restrictions(
+    restrictions: Mapping[str, Restriction], space: SearchSpace
+) -> dict[str, Restriction]:
+    """Adapt restrictions to another search space, such as that before an adjustment.
+
+    Args:
+        restrictions: The restrictions, as `restrict_space` takes them.
+        space: The other space, which need not tune the same hyperparameters.
+
+    Returns:
+        Of each restriction the values that the other space allows. A restriction is left out if the
+        other space does not tune the hyperparameter, or allows none of the values.
+    """
+    adapted: dict[str, Restriction] = {}
+    for name, restriction in restrictions.items():
+        if name not in space.names:
+            continue
+        parameter = space[name]
+        if isinstance(restriction, list):
+            choices = [choice for choice in restriction if _allows_value(parameter, choice)]
+            if choices and parameter.choices:
+                adapted[name] = choices
+        elif isinstance(restriction, tuple):
+            lower = max(restriction[0], parameter.lower)
+            upper = min(restriction[1], parameter.upper)
+            if lower < upper and not parameter.choices:
+                adapted[name] = (lower, upper)
+        elif _allows_value(parameter, restriction):
+            adapted[name] = restriction
+    return adapted
+
+
 def describe_restrictions(restrictions: Mapping[str, Restriction]) -> str:
     """Describe restrictions in words, such as "kernel = radial; cost from 0.1 to 10"."""
     descriptions = []
@@ -116,6 +148,15 @@ def _check_names(space: SearchSpace, restrictions: Mapping[str, Restriction]) ->
             space[name]
         except InvalidConfigError as error:  # its message suggests the nearest name
             raise InvalidSpaceError(str(error)) from None
+
+
+def _allows_value(parameter: Parameter, value: Value) -> bool:
+    """Whether a hyperparameter may have a value."""
+    try:
+        parameter.code(value)
+    except InvalidConfigError:
+        return False
+    return True
 
 
 def _restrict_parameter(parameter: Parameter, restriction: Restriction) -> Parameter | _Fixed:

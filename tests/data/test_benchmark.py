@@ -215,6 +215,29 @@ def test_best_value_of_trained_part_is_recorded(recorded_benchmark):
     assert part.tasks[1].best_value == part.recorded()[1].objective.max()
 
 
+@pytest.fixture(scope="module")
+def adjusted_benchmark():
+    """The benchmark fcn-b; before the adjustment its first layer had the sizes 2 to 5."""
+    bench = hbo.load("fcn-b")
+    return replace(bench, previous=bench.previous.restrict({"n_units_1": (2, 5)}))
+
+
+def test_space_before_adjustment_is_restricted(adjusted_benchmark):
+    """What was allowed before is left; the layer had no size below 2."""
+    part = adjusted_benchmark.restrict({"batch_size": 1, "n_units_1": (0, 3)})
+
+    assert part.previous.space.constants["batch_size"] == 1
+    assert part.previous.space["n_units_1"] == hbo.Parameter.number("n_units_1", 2, 3, integer=True)
+    best_of_part = part.previous.tasks[0].best_value
+    assert best_of_part >= adjusted_benchmark.previous.tasks[0].best_value  # it is minimised
+
+
+def test_space_before_adjustment_without_these_values_stays(adjusted_benchmark):
+    with pytest.warns(HistoryWarning, match="none of the values that are left of n_units_1"):
+        part = adjusted_benchmark.restrict({"n_units_1": (0, 1)})
+    assert part.previous.space == adjusted_benchmark.previous.space
+
+
 def test_parts_have_identities_of_their_own(newsvendor):
     identities = {
         newsvendor.restrict(restriction).identify_by_values()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import Compare, Comparison, Connective, Joined, Parameter, SearchSpace
-from hpobench_ordered.space.restriction import Restriction, restrict_space
+from hpobench_ordered.space.restriction import Restriction, adapt_restrictions, restrict_space
 
 LINEAR, POLYNOMIAL, RADIAL = 0.0, 1.0, 2.0  # codes of kernels
 WHOLE = SearchSpace(
@@ -150,3 +150,25 @@ def test_narrower_range_keeps_scale_and_type():
 def test_wrong_restriction_is_explained(restrictions, message):
     with pytest.raises(InvalidSpaceError, match=message):
         restrict_space(WHOLE, restrictions)
+
+
+@pytest.mark.parametrize(
+    ("restriction", "adapted"),
+    [
+        ({"rate": (0.5, 20.0)}, {"rate": (0.5, 10.0)}),
+        ({"rate": 2.0}, {"rate": 2.0}),
+        ({"kernel": ["radial", "linear"]}, {"kernel": ["linear"]}),
+        ({"kernel": "linear"}, {"kernel": "linear"}),
+        ({"rate": (20.0, 30.0)}, {}),
+        ({"rate": 20.0}, {}),
+        ({"kernel": ["radial"]}, {}),
+        ({"kernel": (1, 2)}, {}),
+        ({"rate": [2.0, 3.0]}, {}),
+        ({"degree": 2}, {}),
+    ],
+)
+def test_restrictions_are_adapted_to_another_space(restriction, adapted):
+    """What the other space allows is left: it has neither radial kernels nor degrees."""
+    rate = Parameter.number("rate", 0.1, 10.0)
+    kernel = Parameter.choice("kernel", ("linear", "polynomial"))
+    assert adapt_restrictions(restriction, SearchSpace([rate, kernel])) == adapted
