@@ -39,6 +39,21 @@ def _temporary_folder(tmp_path_factory):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _working_folder():
+    """Let the tests work in an empty folder instead of the checkout.
+
+    Python looks for modules of `python -c` and `python -m` in the folder where it starts. Processes
+    that the tests start in the checkout would import the package from there, and compile it anew,
+    although another copy may be installed and tested.
+    """
+    folder = SCRATCH / "work"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        yield
+
+
 def pytest_unconfigure() -> None:
     """Delete the scratch folder."""
     shutil.rmtree(SCRATCH, ignore_errors=True)
