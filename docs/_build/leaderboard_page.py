@@ -140,12 +140,23 @@ def ranks_after_last_trial(suite: str) -> dict[str, float]:
 
 @cache
 def _results() -> Mapping[str, hbo.Results]:
-    """The reference results by suite, in the order of the page."""
+    """The reference results by suite, in the order of the page.
+
+    Suites without results are left out, and those where nothing can be compared yet.
+    """
     results_of_suite = {}
     for name in dict.fromkeys([*FIRST_SUITES, *suites()]):
         with suppress(ExperimentError):  # this suite has no reference results
-            results_of_suite[name] = hbo.reference(name)
+            results = hbo.reference(name)
+            if has_common_method(results.overview().runs):
+                results_of_suite[name] = results
     return results_of_suite
+
+
+def has_common_method(runs: pd.DataFrame) -> bool:
+    """Whether a method has runs on all benchmarks of a table of runs."""
+    methods_of_benchmark = runs.groupby("benchmark")["method"].agg(set)
+    return bool(set.intersection(*methods_of_benchmark))
 
 
 @cache
@@ -310,12 +321,16 @@ def fill_comparison(text: str) -> str:
 def _compare_with_best_other(method: str) -> str:
     """Make a table of a method's mean ranks and those of the best other method, with its name.
 
-    There is a row for each suite with results of the method and a column for each trial. Ranks are
-    those of the tables: among all methods with results on all benchmarks of the suite.
+    There is a row for each suite with results of the method and of others, and a column for each
+    trial. Ranks are those of the tables: among all methods with results on all benchmarks of the
+    suite.
     """
     rows = []
     for suite in _results():
         scores = _scores(suite)
+        group = BenchmarkGroup.for_means(scores)
+        if method not in group.methods or len(group.methods) == 1:
+            continue
         cells = []
         for trial in TRIALS:
             mean_ranks = _overall(scores, trial)["rank"]  # the best first
@@ -326,7 +341,6 @@ def _compare_with_best_other(method: str) -> str:
                 cells.append(f"{own_rank}, as {best_other}")
             else:
                 cells.append(f"{own_rank} / {other_rank} {best_other}")
-        group = BenchmarkGroup.for_means(scores)
         rows.append((f"`{suite}`", str(len(group.methods)), *cells))
     headers = ("suite", ">methods", *(f">after {trial}" for trial in TRIALS))
     return table(headers, rows)

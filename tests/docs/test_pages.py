@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -259,6 +260,27 @@ def test_methods_are_ranked_or_named_missing(leaderboards):
     ranked = set(re.findall(r"methods/([a-z-]+)\.md", leaderboards))
 
     assert ranked == methods - named_missing
+
+
+@pytest.mark.slow
+def test_suite_without_method_has_no_row(page_of_few_results):
+    """A method is only compared with others on suites where it has results; `tpe` has none here."""
+    marker = page_of_few_results.BESIDE_BEST_OTHER
+    with_results = page_of_few_results.fill_comparison(marker)
+    without_results = page_of_few_results._compare_with_best_other("tpe")
+
+    assert "`othpo`" in with_results
+    assert "`othpo`" not in without_results
+
+
+@pytest.mark.parametrize(("methods", "expected"), [("aab", True), ("abc", False)])
+def test_suite_is_shown_with_common_method(methods, expected):
+    """A run on each of the benchmarks x and y, and another one on y."""
+    import leaderboard_page
+
+    runs = pd.DataFrame({"benchmark": ["x", "y", "y"], "method": list(methods)})
+
+    assert leaderboard_page.has_common_method(runs) is expected
 
 
 @pytest.mark.slow
