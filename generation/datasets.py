@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.benchmarks.datasets import DATASETS, FOREST, VERSION, LearnerOnDataSets
+from hpobench_ordered.benchmarks.datasets import (
+    DATASETS,
+    FOREST,
+    SOURCE,
+    VERSION,
+    LearnerOnDataSets,
+)
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.errors import ExperimentError
@@ -84,7 +90,7 @@ def generate_by_training(benchmark: LearnerOnDataSets, request: Request) -> Path
     frame = make_raw_frame(rows, learner.space, {"failed": "int64", "seconds": "float64"})
     about = About(
         benchmark=benchmark.name,
-        source=f"own trainings on data sets of KEEL, {FOLDS}-fold cross-validation",
+        source=f"own trainings on data sets of KEEL: {SOURCE}",
         licence="Apache-2.0",
         limits=_describe_limits(benchmark, n_failed=int(frame["failed"].sum())),
     )
@@ -184,7 +190,8 @@ def _describe_limits(benchmark: LearnerOnDataSets, *, n_failed: int) -> tuple[st
     else:
         how_often = f"{seeds} times, each with other folds and another seed of the learner"
     limits = [
-        f"Every configuration is cross-validated {how_often}, on the same folds as all others; "
+        f"Every configuration is {FOLDS}-fold cross-validated {how_often}, "
+        "on the same folds as all others; "
         f"data sets with more than {MAX_ROWS} rows are reduced to these.",
         "Every data set has the same configurations, the first of which is the learner's default.",
     ]

