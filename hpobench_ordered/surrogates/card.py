@@ -218,7 +218,7 @@ class Card:
             lines.append(f"{self.folds}-fold cross-validation, worst task: {worst}")
         lines += [f"limit: {limit}" for limit in self.limits]
         for name, content in self.comparisons.items():
-            lines.append(f"comparison with {name}: {content.get('explanation', 'see card.json')}")
+            lines.append(f"comparison, {name}: {content.get('explanation', 'see card.json')}")
         versions = ", ".join(f"{package} {version}" for package, version in self.versions.items())
         lines.append(f"made by: {self.command} ({versions})")
         return "\n".join(lines)
