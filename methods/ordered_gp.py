@@ -39,7 +39,6 @@ from hpobench_ordered.methods._robust_losses import (
     compute_units,
     standardise_robustly,
 )
-from hpobench_ordered.methods._task_order import compute_order_p_value, find_best_on_average
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -49,12 +48,11 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-MAX_SOURCES = 200
-"""The model uses at most this many evaluations of earlier tasks, of each task the same number."""
+MAX_EVALUATIONS = 200
+"""The model uses at most this many evaluations of earlier tasks, of each task the same number, and
+as many of the current one."""
 MAX_FITTED_SOURCES = 100
-"""The hyperparameters are fitted to at most this many of these evaluations."""
-MAX_CURRENT = 200
-"""The model uses at most this many evaluations of the current task."""
+"""The hyperparameters are fitted to at most this many evaluations of earlier tasks."""
 GOOD_SHARE = 0.25
 """If a part of the evaluations is used, this share are the best; the others are drawn at random."""
 FIT_INTERVAL = 3
@@ -69,16 +67,6 @@ MIN_INPUTS = 2
 only gives the order of the tasks."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
-MIN_TESTED_TASKS = 8
-"""The order of tasks without contexts is tested if there are at least this many earlier tasks."""
-MAX_TESTED_TASKS = 50
-"""The test, and the average over tasks, use at most this many earlier tasks, the latest ones."""
-MAX_P_VALUE = 0.1
-"""The order of tasks matters if the p-value of the test is at most this."""
-MAX_AVERAGED = 300
-"""The average over tasks uses at most this many evaluations of each task."""
-AVERAGED_CANDIDATES = 10
-"""Number of best configurations of each task among which the best one on average is chosen."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -118,7 +106,7 @@ class Sources:
             rng: Draws the random ones.
         """
         # The total of evaluations is divided evenly among the tasks.
-        max_per_task = MAX_SOURCES // len(tasks)
+        max_per_task = MAX_EVALUATIONS // len(tasks)
         rows_of_tasks = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
         values = [task.values[rows] for task, rows in zip(tasks, rows_of_tasks, strict=True)]
         losses, units = standardise_chosen_losses(tasks, rows_of_tasks)
@@ -208,19 +196,12 @@ class OrderedGP(BayesianOptimisation):
     quantities are inputs of the model, too. Without a finite evaluation of an earlier task it is
     `bo`.
 
-    Without a common context quantity, or if all are the same, the order of tasks may say nothing:
-    for example, the tasks may be data sets in a folder. A permutation test of the tasks' best
-    configurations decides this (`_task_order`). If the order says nothing, the first suggestion is
-    the configuration that is best on average over many tasks.
-
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
         early_trials: Number of trials at the start that choose among the best configurations of
             these tasks.
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
-        order_p_value: p-value of the test whether the order of earlier tasks matters, low if it
-            does. None if it is not tested: with contexts that differ, or few earlier tasks.
     """
 
     max_earlier_tasks = 8
@@ -229,7 +210,7 @@ class OrderedGP(BayesianOptimisation):
     near_candidates = 1000
 
     def prepare(self) -> None:
-        """Choose the evaluations of earlier tasks to use, and test whether their order matters."""
+        """Choose the evaluations of earlier tasks to use."""
         converted = convert_history(self.history, self.space, self.rng)
         history = replace_failed_evaluations(converted)
         nearest_tasks = self._choose_nearest_tasks(history)
@@ -240,7 +221,6 @@ class OrderedGP(BayesianOptimisation):
         if self.sources:
             # The model of earlier tasks makes initial random trials unnecessary.
             self.random_trials = 0
-        self._find_whether_order_matters(history)
 
         self._process: TaskProcess | None = None  # the model; None before the first suggestion
         # The last fit of the hyperparameters, from which the next one continues.
@@ -273,71 +253,6 @@ class OrderedGP(BayesianOptimisation):
         self._distances = distances[np.ix_(model_rows, model_rows)]
         self._task_inputs = compute_task_inputs(contexts, self.context)[model_rows]
         return [history[row] for row in chosen_rows]
-
-    def _find_whether_order_matters(self, history: Sequence[Evaluations]) -> None:
-        """Test whether the order of earlier tasks matters, if contexts do not tell.
-
-        Sets `order_p_value`. If the order does not matter, also sets `_best_on_average`, the
-        configuration that is best on average over the tasks.
-        """
-        self.order_p_value: float | None = None  # None if the order is not tested
-        # Coded values, (d,); None if the order of tasks matters or is not tested.
-        self._best_on_average: FloatArray | None = None
-
-        contexts = [task.context for task in history]
-        table = tabulate_contexts(contexts, self.context)  # (tasks, common quantities)
-        have_contexts_that_differ = bool((table != table[0]).any())
-        if have_contexts_that_differ or len(history) < MIN_TESTED_TASKS:
-            return
-        latest_tasks = history[-MAX_TESTED_TASKS:]
-        self.order_p_value = self._test_order(latest_tasks)
-        if self.order_p_value > MAX_P_VALUE:
-            self._best_on_average = self._find_best_on_average(latest_tasks)
-
-    def _test_order(self, tasks: Sequence[Evaluations]) -> float:
-        """Return the p-value of a test whether the order of tasks matters, and write it to the log.
-
-        It is low if the order matters.
-        """
-        best_values = np.stack([task.values[task.losses.argmin()] for task in tasks])
-        p_value = compute_order_p_value(self._encode_features(best_values), self.rng)
-        verdict = "matters" if p_value <= MAX_P_VALUE else "is not seen to matter"
-        LOGGER.info("the order of the earlier tasks %s (p = %.2f)", verdict, p_value)
-        return p_value
-
-    def _find_best_on_average(self, tasks: Sequence[Evaluations]) -> FloatArray:
-        """Find the configuration whose loss is lowest on average over tasks.
-
-        Candidates are the `AVERAGED_CANDIDATES` best configurations of each task. What each would
-        give on the other tasks is predicted from at most `MAX_AVERAGED` evaluations of each.
-
-        Returns:
-            Coded values of the configuration, shape (d,).
-        """
-        rows_of_tasks = [
-            choose_good_and_random(task.losses, MAX_AVERAGED, self.rng) for task in tasks
-        ]
-        standardised_losses, _ = standardise_chosen_losses(tasks, rows_of_tasks)
-        losses = [self.transform_losses(y) for y in standardised_losses]
-
-        candidates = []  # coded values of the best configurations of each task
-        points = []  # features of the used evaluations of each task
-        for task, rows in zip(tasks, rows_of_tasks, strict=True):
-            best_first = np.argsort(task.losses, kind="stable")
-            candidates.append(task.values[best_first[:AVERAGED_CANDIDATES]])
-            points.append(self._encode_features(task.values[rows]))
-        candidate_values = np.concatenate(candidates)
-        row = find_best_on_average(self._encode_features(candidate_values), points, losses)
-        best: FloatArray = candidate_values[row]
-        return best
-
-    def _encode_features(self, values: FloatArray) -> FloatArray:
-        """Compute features (m, number of features) of configurations, coded values (m, d).
-
-        Coded values are numbers as they are, and choices as their index.
-        """
-        unit = self.space.canonical(self.space.encode(values))  # points of the unit cube
-        return self.region.features(unit)
 
     @property
     def task_correlations(self) -> FloatArray:
@@ -459,18 +374,15 @@ class OrderedGP(BayesianOptimisation):
     ) -> FloatArray:
         """Choose the best candidate that was not tried, coded values (d,).
 
-        If the order of the earlier tasks does not matter, the first trial is the configuration that
-        is best on average over them. In the other early trials, the candidates are the best
-        configurations of the earlier tasks, until all of them were tried. Another configuration
-        takes their place only if the model is sure that it is better.
+        In the early trials, the candidates are the best configurations of the earlier tasks, until
+        all of them were tried. Another configuration takes their place only if the model is sure
+        that it is better.
 
         Args:
             scorer: Scores candidates in the unit cube.
             near_best: Candidates near good configurations, in the unit cube.
         """
         trial_count = self.evaluation_count + len(self._pending)
-        if trial_count == 0 and self._best_on_average is not None:
-            return self._best_on_average
         if self.sources and trial_count < self.early_trials:
             # The same configurations in two forms: points of the unit cube, which are scored, and
             # coded values, which are suggested.
@@ -570,7 +482,7 @@ class OrderedGP(BayesianOptimisation):
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fit_hyperparameters
 
         # Until the next fit, the model uses these evaluations of this task, and later ones.
-        self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
+        self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_EVALUATIONS, self.rng)
         observed = self._collect_observations(sources)
         # A later fit continues from the last one, so that few steps suffice.
         steps = FIRST_STEPS if self._last_fit is None else LATER_STEPS
@@ -727,6 +639,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=6,
+        version=7,
     ),
 )

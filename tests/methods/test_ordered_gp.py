@@ -15,10 +15,8 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.tasks import TaskProcess
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
+    MAX_EVALUATIONS,
     MAX_FITTED_SOURCES,
-    MAX_P_VALUE,
-    MAX_SOURCES,
-    MIN_TESTED_TASKS,
     TRUSTED_CORRELATION,
     OrderedGP,
     choose_good_and_random,
@@ -234,78 +232,21 @@ def test_last_task_says_less_without_an_order():
     assert max(without_order) < min(with_order)
 
 
-@pytest.mark.parametrize(
-    ("draw_places", "order_matters"),
-    [(draw_independent_places, False), (draw_random_walk, True)],
-)
-def test_p_value_tells_whether_order_matters(draw_places, order_matters):
-    """The test of the order of thirty tasks is right in most of four cases.
-
-    It says that the order matters if its p-value is at most `MAX_P_VALUE`.
-    """
-    p_values = []
-    for seed in range(4):
-        places = draw_places(np.random.default_rng(seed)).tolist()
-        method = make_method([make_task(place) for place in places], seed=seed)
-        assert method.order_p_value is not None
-        p_values.append(method.order_p_value)
-    # Without an order the p-values are uniform on [0, 1].
-    assert (np.median(p_values) <= MAX_P_VALUE) == order_matters
-
-
-def test_first_trial_is_best_on_average_without_an_order():
-    """If the order does not matter, the first trial is at the mean of the earlier optima.
-
-    That is the configuration of the lowest mean loss, as losses are bowls.
-    """
-    rng = np.random.default_rng(0)
-    # In random order: six tasks with an optimum at 0.3, twelve at 0.4, six at 0.5, four at 0.9.
-    places = rng.permutation(np.repeat([0.3, 0.4, 0.5, 0.9], [6, 12, 6, 4])).tolist()
-    method = make_method([make_task(place, factor=1.0 + place) for place in places])
-    assert method.order_p_value is not None
-    assert method.order_p_value > MAX_P_VALUE
-
-    ((x, y),) = suggest_on_bowl(method, place=0.9, trials=1)
-
-    # A bowl at `place` has its optimum at x = place and y = 1 - place.
-    mean_place = np.mean(places)
-    assert x == pytest.approx(mean_place, abs=0.1)
-    assert y == pytest.approx(1.0 - mean_place, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "earlier_context", "context", "is_tested"),
-    [
-        pytest.param(MIN_TESTED_TASKS, {}, {}, True, id="no contexts"),
-        pytest.param(MIN_TESTED_TASKS - 1, {}, {}, False, id="few tasks"),
-        pytest.param(MIN_TESTED_TASKS, {"rows": 1}, {"rows": 1}, True, id="all contexts the same"),
-        pytest.param(MIN_TESTED_TASKS, {"rows": 1}, {"rows": 2}, False, id="contexts differ"),
-    ],
-)
-def test_order_is_tested_without_differing_contexts(tasks, earlier_context, context, is_tested):
-    history = [make_task(0.1 * place, **earlier_context) for place in range(tasks)]
-
-    method = make_method(history, **context)
-
-    # There is a p-value if the order was tested.
-    assert (method.order_p_value is not None) == is_tested
-
-
 # -- what the model sees ---------------------------------------------------------------------------
 
 
 def test_model_uses_part_of_large_history():
     """Of twenty tasks of 1000 evaluations, some tasks are used, and the same number of each.
 
-    They are `max_earlier_tasks` tasks, with `MAX_SOURCES` evaluations in all. The hyperparameters
-    of the model are fitted to fewer evaluations still.
+    They are `max_earlier_tasks` tasks, with `MAX_EVALUATIONS` evaluations in all. The
+    hyperparameters of the model are fitted to fewer evaluations still.
     """
     history = [make_bowl_task(place=k / 20, trials=1000) for k in range(20)]
 
     method = make_method(history)
 
     used_tasks = OrderedGP.max_earlier_tasks
-    evaluations_of_each = MAX_SOURCES // used_tasks
+    evaluations_of_each = MAX_EVALUATIONS // used_tasks
     assert method.sources.counts.tolist() == [evaluations_of_each] * used_tasks
     assert method.sources.fitted_counts.sum() <= MAX_FITTED_SOURCES
 
