@@ -16,15 +16,21 @@ from hpobench_ordered.surrogates.card import rank_correlation
 
 
 def compute_noise_shares(losses: FloatArray, spread: FloatArray, *, averaged: int) -> FloatArray:
-    """Compute which share of each task's variance of losses is due to folds and seeds, (T,).
+    """Compute how large the noise of folds and seeds is beside what tuning can gain, (T,).
+
+    It is the standard deviation of a loss, divided by the distance from the best loss to the median
+    loss. It is that of the better half of the configurations, which optimisers have to tell apart;
+    bad ones, such as networks that diverge, vary much more.
 
     Args:
         losses: Losses of n configurations, means over seeds, (n, T).
         spread: Standard deviations over seeds, NaN for configurations with one seed, (n, T).
         averaged: Number of seeds that losses are means over.
     """
-    variance_of_noise = np.nanmean(spread**2, axis=0) / averaged
-    shares: FloatArray = variance_of_noise / losses.var(axis=0)
+    median = np.median(losses, axis=0)
+    spread_of_better = np.where(losses <= median, spread, np.nan)
+    variance_of_noise = np.nanmean(spread_of_better**2, axis=0) / averaged
+    shares: FloatArray = np.sqrt(variance_of_noise) / (median - losses.min(axis=0))
     return shares
 
 
@@ -47,9 +53,9 @@ def make_comparisons(losses: FloatArray, spread: FloatArray, *, averaged: int) -
     correlations = [float(rank_correlation(one[:, None], two[:, None])[0]) for one, two in pairs]
     return {
         "noise": {
-            "explanation": "folds and seeds make "
-            f"{100 * np.median(noise):.1f} % of the variance of a task, at most "
-            f"{100 * noise.max():.1f} % (median and largest over tasks)",
+            "explanation": "the standard deviation over folds and seeds, in the better half of the "
+            f"configurations, is {np.median(noise):.2f} of the distance from the median to the "
+            f"best, at most {noise.max():.2f} (median and largest over tasks)",
             "shares": noise.tolist(),
         },
         "default": {

@@ -188,11 +188,13 @@ class TestTable:
 class TestFigures:
     LOSSES = np.array([[0.3, 0.5, 0.2], [0.1, 0.1, 0.4], [0.2, 0.3, 0.0], [0.4, 0.4, 0.1]])
 
-    def test_noise_is_share_of_variance(self):
+    def test_noise_is_share_of_way_from_best_to_median(self):
+        """Of the three configurations with a spread, the first is in the worse half everywhere."""
         spread = np.full((4, 3), np.nan)
-        spread[:2] = 0.02
+        spread[:3] = [[0.5], [0.02], [0.02]]
         shares = figures.compute_noise_shares(self.LOSSES, spread, averaged=2)
-        assert shares == pytest.approx(0.02**2 / 2 / self.LOSSES.var(axis=0))
+        deviation_of_mean = 0.02 / np.sqrt(2)
+        assert shares == pytest.approx(deviation_of_mean / np.array([0.15, 0.25, 0.15]))
 
 
 @pytest.mark.slow
