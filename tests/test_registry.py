@@ -124,6 +124,8 @@ LEARNERS_OF_YAHPO = ("svm", "aknn", "ranger", "glmnet")
         ),
         # Both adjustments of a benchmark are evaluated on its surrogate.
         ("adjustments", {"fcnet", "nas201", "openml-svm", "openml-xgboost"}),
+        # The learners of a half share its data sets.
+        ("datasets", {"datasets-a", "datasets-b"}),
     ],
 )
 def test_similar_benchmarks_share_a_family(suite, families):

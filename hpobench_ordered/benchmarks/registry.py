@@ -86,6 +86,8 @@ def suite(name: str) -> tuple[str, ...]:
     `retrain`: models trained again every period of a stream.
     `adjustments`: the eight of Stoll et al. (2020), appendix C.
     `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.
+    `datasets`: ten learners on real data sets. `datasets-a` and `datasets-b`, five of these each,
+    share no data set: methods may be chosen on the first, and the second judges finished ones.
     `distbo`: the seven of Law et al. (2019), whose tasks carry their training data.
     `synthetic`: the function families of Horvath et al. (2021), section 5.
     `synthetic-ordered`: the same with coefficients that drift from task to task.

@@ -16,6 +16,7 @@ from hpobench_ordered.benchmarks.datasets import (
     HASHES_B,
     LearnerOnDataSets,
 )
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.generation import datasets
 from hpobench_ordered.generation._datasets import figures
@@ -99,6 +100,17 @@ class TestDataSets:
         data = read_data_set(keel / "tic-tac-toe.dat")
         assert data.x.shape == (958, 27)
         assert set(np.unique(data.x)) == {0, 1}
+
+    def test_suites_are_the_halves(self):
+        """Each half has five benchmarks, whose tasks are data sets of the half."""
+        for half, hashes in (("a", HASHES_A), ("b", HASHES_B)):
+            benchmarks = [benchmark for benchmark in DATASETS if benchmark.half == half]
+            assert hbo.suite(f"datasets-{half}") == tuple(b.name for b in benchmarks)
+            assert len(benchmarks) == 5
+            for benchmark in benchmarks:
+                tasks = benchmark_spec(benchmark.name).define().tasks
+                names = [task.name for task in tasks]
+                assert names == [name for name in hashes if name not in benchmark.left_out]
 
 
 class TestTraining:
