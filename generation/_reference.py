@@ -156,6 +156,10 @@ PARTS = (
     Part("synthetic-ordered", SURROGATES_OF_TASKS, 5),
     Part("synthetic", UNORDERED, 10, LeaveOneOut(trials=50)),
     Part("openml", UNORDERED, 10, LeaveOneOut(trials=50)),
+    Part("datasets-a", WITHOUT_ORDER, 10, LeaveOneOut(trials=50)),
+    Part("datasets-a", SURROGATES_OF_TASKS, 5, LeaveOneOut(trials=50)),
+    Part("datasets-b", WITHOUT_ORDER, 10, LeaveOneOut(trials=50)),
+    Part("datasets-b", SURROGATES_OF_TASKS, 5, LeaveOneOut(trials=50)),
     Part("tabular", UNORDERED, 10, LeaveOneOut(trials=50)),
     Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),
 )
