@@ -177,6 +177,7 @@ def run_missing(
     """Run what is in neither a folder of results nor the reference results.
 
     Finished runs are stored at once, so that a stopped call continues when it is started again.
+    Runs that failed in an earlier call are run again.
 
     Args:
         results: Folder of the results, in which finished runs are stored.
@@ -188,8 +189,11 @@ def run_missing(
     """
     keys_in_reference = _read_keys(folder)
     cells = [cell for key, cell in _plan_cells(methods).items() if key not in keys_in_reference]
+    store = Store(results)
+    # A run that took too long on a busy machine, for example, may succeed now.
+    store.records.forget_failures(cell.key for cell in cells)
     # This leaves out what the folder of results has already.
-    run_cells(cells, Store(results), workers=workers, dask=dask, progress=progress)
+    run_cells(cells, store, workers=workers, dask=dask, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     MissingExtraError,
     OutdatedReferenceWarning,
+    SuggestionTimeoutError,
     UnknownNameError,
 )
 from hpobench_ordered.experiment import reference
@@ -30,6 +31,7 @@ from hpobench_ordered.experiment.joined import JoinedRuns
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.protocols import format_protocol, parse_protocol
+from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import read_reference, read_submissions
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
@@ -196,6 +198,23 @@ def test_only_missing_runs_are_made(reference_bundle, tmp_path):
     assert set(runs["method"]) == {"cts"}
     assert len(runs) == 3  # of three seeds
     assert read_all_bytes(reference_bundle) == complete
+
+
+def test_failed_runs_are_run_again(reference_bundle, tmp_path):
+    """One run took too long in an earlier call; the reference lacks only that run."""
+    file = read_file(reference_bundle, FILE_OF_NEWSVENDOR)
+    cell = plan_run_of_file(file, 0)
+    is_kept = np.array([key != cell.key for key in file.cells])
+    replace_file(reference_bundle, FILE_OF_NEWSVENDOR, file.select_runs(is_kept))
+    store = Store(tmp_path / "results")
+    store.prepare()
+    store.records.write_failure(Failure.from_error(cell, SuggestionTimeoutError("too long")))
+
+    run_missing(tmp_path / "results", reference_bundle.folder, workers=1)
+
+    runs = make_overview(store).runs
+    assert list(runs["key"]) == [cell.key]
+    assert store.records.failures() == {}
 
 
 def test_runs_out_of_plan_are_dropped(reference_bundle, tmp_path, monkeypatch):
