@@ -67,6 +67,7 @@ def write_forest(
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
+    seconds: FloatArray | None = None,
 ) -> Path:
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
 
@@ -78,6 +79,8 @@ def write_forest(
         evaluations: Raw evaluations of each task, which the artifact is to contain; None: none.
         runs: Evaluations that a method made on each task, which the artifact is to contain as
             history for other methods; None: none.
+        seconds: Seconds that the evaluation of each configuration takes on each task, (n, T), which
+            the artifact is to contain; None: none.
     """
     fitter = partial(
         fit_forest, coding=forest.coding, recipe=forest.recipe, workers=request.workers
@@ -92,12 +95,16 @@ def write_forest(
         *report.limits,
         NOT_OPTIMAL,  # best values were searched, so there may be better ones
     )
+    costs = None
+    if seconds is not None:
+        costs = fit_nearest(forest.values, seconds, seed=request.seed, space=defined.space)
     return write_surrogates(
         request.folder,
         {FOREST: benchmark_fit},  # the artifact's only surrogate, by its name
         replace(report, limits=limits),
         evaluations=evaluations,
         runs=runs,
+        costs=costs,
     )
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.data.tables import CONFIG_PREFIX, ColumnType, decode_table, write_table
@@ -37,6 +38,8 @@ COLUMNS = {
     "spread": ColumnType.NUMBER,
 }
 """What each column holds that every table has, beside those of hyperparameters."""
+SECONDS = "seconds"
+"""Column of the seconds that each evaluation took; not every table has it."""
 _METADATA_KEY = b"hpobench_ordered"
 """Key of the `About` in a file's metadata."""
 
@@ -64,6 +67,8 @@ class RawTable:
 
     about: About
     tasks: Mapping[str, RawEvaluations]
+    seconds: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Seconds that each evaluation of a task took, by task; empty if the table does not say."""
 
     def select_tasks(self, names: Sequence[str]) -> "RawTable":
         """Return a table with some of the tasks, in the order that they have in this table.
@@ -77,7 +82,8 @@ class RawTable:
                     f"task with evaluations of {self.about.benchmark}", name, self.tasks
                 )
         selected = {name: raw for name, raw in self.tasks.items() if name in names}
-        return RawTable(self.about, selected)
+        seconds = {name: values for name, values in self.seconds.items() if name in names}
+        return RawTable(self.about, selected, seconds)
 
 
 def make_raw_frame(
@@ -161,9 +167,20 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
     if about.benchmark != benchmark:
         raise ArtifactError(f"{path} holds evaluations of {about.benchmark!r}, not {benchmark!r}")
     try:
-        return RawTable(about, code_tasks(table.to_pandas(), space))
+        frame = table.to_pandas()
+        return RawTable(about, code_tasks(frame, space), _read_seconds(frame))
     except ArtifactError as error:
         raise ArtifactError(f"{path}: {error}") from None
+
+
+def _read_seconds(frame: "pd.DataFrame") -> dict[str, FloatArray]:
+    """Read the seconds that each evaluation took, by task; empty without a column `seconds`."""
+    if SECONDS not in frame:
+        return {}
+    return {
+        str(task): seconds.to_numpy(dtype=np.float64)
+        for task, seconds in frame.groupby("task")[SECONDS]
+    }
 
 
 def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:

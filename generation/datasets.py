@@ -32,6 +32,7 @@ from hpobench_ordered.generation._datasets.training import DataSetTrainer
 from hpobench_ordered.generation._fitting import ForestData, write_forest
 from hpobench_ordered.generation._flows.datasets import FOLDS
 from hpobench_ordered.generation._raw import (
+    SECONDS,
     About,
     RawTable,
     make_raw_frame,
@@ -59,6 +60,11 @@ HISTORIES_ARE_DRAWN = (
     "of them would look better than it is."
 )
 """Said on the card, as other benchmarks have their raw evaluations as histories."""
+COSTS_ARE_NEAREST = (
+    "Costs are the seconds of the nearest training, fits and predictions of all folds together, "
+    "while trainings ran on every processor."
+)
+"""Said on the card of a benchmark with costs."""
 REPEATED_CONFIGURATIONS = 32
 """Where values are of one seed, so many configurations are trained with a second one."""
 FOREST_RECIPE = ForestRecipe(min_samples_leaf=1)
@@ -93,7 +99,7 @@ def generate_by_training(benchmark: LearnerOnDataSets, request: Request) -> Path
     )
 
     rows = make_rows(plan, configs, outcomes, averaged=SEEDS.get(benchmark.learner, 1))
-    frame = make_raw_frame(rows, learner.space, {"failed": "int64", "seconds": "float64"})
+    frame = make_raw_frame(rows, learner.space, {"failed": "int64", SECONDS: "float64"})
     about = About(
         benchmark=benchmark.name,
         source=f"own trainings on data sets of KEEL: {SOURCE}",
@@ -177,7 +183,7 @@ def make_rows(
             "value": values[:averaged].mean(),
             "spread": values.std(ddof=1) if len(values) > 1 else np.nan,
             "failed": has_failed[:averaged].sum(),
-            "seconds": np.mean(seconds),
+            SECONDS: np.mean(seconds),
         }
         rows.append(row)
     return rows
@@ -224,6 +230,12 @@ def _fit_and_write(benchmark: LearnerOnDataSets, request: Request, path: Path) -
             raise ExperimentError(f"{path}: {name} has other configurations than the first task")
     targets = np.stack([raw.objective for raw in evaluations], axis=1)  # (n, T)
 
+    limits = [*table.about.limits, HISTORIES_ARE_DRAWN]
+    seconds = None
+    if table.seconds:
+        seconds = np.stack([table.seconds[name] for name in table.tasks], axis=1)  # (n, T)
+        limits.append(COSTS_ARE_NEAREST)
+
     defined = _define(benchmark, table, space)
     comparisons = make_comparisons(
         defined.objective.losses(targets),
@@ -237,12 +249,12 @@ def _fit_and_write(benchmark: LearnerOnDataSets, request: Request, path: Path) -
     texts = CardTexts(
         source=table.about.source,
         command=training_request.command(benchmark.name, f"{Option.LOCAL.value} DATA"),
-        limits=(*table.about.limits, HISTORIES_ARE_DRAWN),
+        limits=limits,
         summaries={FOREST: "Random forest fitted to own trainings."},
         comparisons=comparisons,
     )
     forest = ForestData(values, targets, space_coding(space), FOREST_RECIPE)
-    return write_forest(request, defined, forest, texts)
+    return write_forest(request, defined, forest, texts, seconds=seconds)
 
 
 def _define(benchmark: LearnerOnDataSets, table: RawTable, space: SearchSpace) -> Definition:

@@ -136,6 +136,7 @@ SPECS = tuple(
         version=VERSION,
         summary=benchmark.summary,
         surrogates={FOREST: "Random forest fitted to own trainings."},
+        has_costs=True,
         # The learners of a half share their data sets, and so are no independent samples.
         family=benchmark.suite_of_half,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered.data.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.surrogates.card import Card, find_versions
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit
@@ -39,6 +40,7 @@ def write_surrogates(
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
+    costs: StoredSurrogate | None = None,
 ) -> Path:
     """Write the artifact of a benchmark with a quality card; return its folder.
 
@@ -50,6 +52,7 @@ def write_surrogates(
         texts: Texts of the card.
         evaluations: Evaluations of each task to store; None to store none.
         runs: Evaluations of each task that a method made, to store as history; None for none.
+        costs: Predicts the seconds that an evaluation takes; None to store none.
     """
     bundled = [
         BundledSurrogate(name, texts.summaries[name], fit.model, fit.best_values)
@@ -63,7 +66,15 @@ def write_surrogates(
         comparisons[f"surrogate {name}"] = _describe_quality(fit, default_name)
     card = replace(card, comparisons=comparisons)
 
-    write_bundle(folder, default_fit.definition, bundled, card, evaluations=evaluations, runs=runs)
+    write_bundle(
+        folder,
+        default_fit.definition,
+        bundled,
+        card,
+        evaluations=evaluations,
+        runs=runs,
+        costs=costs,
+    )
     return folder
 
 

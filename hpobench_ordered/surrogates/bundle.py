@@ -1,7 +1,8 @@
 """A benchmark's artifact: `benchmark.json`, one npz file per surrogate, `card.json`, SHA256SUMS.
 
 It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and evaluations
-that serve as history in their place, in `runs.npz`. If models are trained on demand there are no
+that serve as history in their place, in `runs.npz`, and what predicts the seconds that an
+evaluation takes, in `costs.npz`. If models are trained on demand there are no
 surrogates and no card, only such runs and best known values.
 """
 
@@ -34,6 +35,8 @@ CARD = "card.json"
 EVALUATIONS = "evaluations.npz"
 RUNS = "runs.npz"
 """Evaluations made by a method, which serve as history instead of those behind the surrogate."""
+COSTS = "costs.npz"
+"""Nearest neighbours that predict the seconds that an evaluation takes."""
 BEST_VALUES = "best_values"
 
 
@@ -80,6 +83,7 @@ def write_bundle(
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
+    costs: StoredSurrogate | None = None,
 ) -> None:
     """Write a benchmark's artifact atomically.
 
@@ -91,6 +95,8 @@ def write_bundle(
             written.
         evaluations: Evaluations of each task to store; None to store none.
         runs: Evaluations of each task that a method made, to store as history; None for none.
+        costs: Nearest neighbours that predict the seconds that an evaluation takes; None to store
+            none.
     """
     with ArtifactWriter(folder) as writer:
         size = 0  # bytes of all files of arrays
@@ -98,6 +104,8 @@ def write_bundle(
             size += writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         if evaluations is not None:
             size += writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
+        if costs is not None:
+            size += writer.write_arrays(COSTS, costs.to_arrays())
 
         descriptions = {}  # of the surrogates, for `benchmark.json`
         for surrogate in surrogates:
@@ -158,6 +166,7 @@ def bundled_spec(
     more: Sequence[SurrogateOption] = (),
     is_recorded: bool = False,
     has_runs: bool = False,
+    has_costs: bool = False,
     family: str = "",
 ) -> BenchmarkSpec:
     """Make the spec of a benchmark whose artifact is in the package.
@@ -171,16 +180,18 @@ def bundled_spec(
         is_recorded: Whether the artifact holds the raw evaluations that surrogates were fitted to;
             they serve as history.
         has_runs: Whether it holds evaluations that a method made; if so, these serve as history.
+        has_costs: Whether it holds what predicts the seconds that an evaluation takes.
         family: Name of the benchmark's family.
     """
     artifact = Artifact.packaged(name)
+    options = _list_surrogate_options(artifact, surrogates, has_costs=has_costs)
     # No file is read yet. The definition, a surrogate or the history is read when it is used.
     return BenchmarkSpec(
         name=name,
         version=version,
         summary=summary,
         define=partial(_read_expected_definition, artifact, version, name),
-        surrogates=(*_list_surrogate_options(artifact, surrogates), *more),
+        surrogates=(*options, *more),
         artifact=artifact,
         recorded=_find_history(artifact, is_recorded=is_recorded, has_runs=has_runs),
         family=family,
@@ -247,7 +258,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         version=content.version,
         summary=content.summary,
         define=partial(_read_expected_definition, artifact, content.version, any_name),
-        surrogates=_list_surrogate_options(artifact, summaries),
+        surrogates=_list_surrogate_options(artifact, summaries, has_costs=COSTS in hash_of_file),
         artifact=artifact,
         recorded=recorded,
     )
@@ -278,6 +289,7 @@ def _list_surrogate_options(
     surrogates: Mapping[str, str],
     *,
     is_user_generated: bool = False,
+    has_costs: bool = False,
 ) -> tuple[SurrogateOption, ...]:
     """List the surrogates of an artifact as options to load a benchmark with.
 
@@ -286,12 +298,16 @@ def _list_surrogate_options(
         surrogates: One line on each surrogate, by name.
         is_user_generated: Whether users generate the artifact themselves. It may then be missing,
             and the options say that it must be generated first.
+        has_costs: Whether the artifact holds what predicts the seconds that an evaluation takes.
     """
+    costs = partial(_load_costs, artifact) if has_costs else None
     artifact_to_generate = artifact if is_user_generated else None
     options = []
     for name, summary in surrogates.items():
         load = partial(_load_surrogate, artifact, name)  # reads the surrogate when it is used
-        options.append(SurrogateOption(name, summary, load, generated=artifact_to_generate))
+        options.append(
+            SurrogateOption(name, summary, load, generated=artifact_to_generate, costs=costs)
+        )
     return tuple(options)
 
 
@@ -457,16 +473,27 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
         ArtifactError: There is no such surrogate, or it does not fit the benchmark.
     """
     content = _read_content(artifact)
-    definition = read_definition(artifact)
     with _report_malformed(f"surrogate {name!r} of {artifact}"):
         stored = content.surrogates[name]
-        model = load_stored(
-            SurrogateType[stored.type],
-            artifact.read_arrays(stored.file),
-            space=definition.space,
-            n_tasks=len(definition.tasks),
-        )
+        model = _load_model(artifact, SurrogateType[stored.type], stored.file)
         return model, stored.best_values
+
+
+def _load_costs(artifact: Artifact) -> Surrogate:
+    """Read what predicts the seconds that an evaluation takes; `ArtifactError` if malformed."""
+    with _report_malformed(f"{COSTS} of {artifact}"):
+        return _load_model(artifact, SurrogateType.NEAREST, COSTS)
+
+
+def _load_model(artifact: Artifact, kind: SurrogateType, file: str) -> StoredSurrogate:
+    """Read a model of all tasks of an artifact's benchmark; `ValueError` if it does not fit."""
+    definition = read_definition(artifact)
+    return load_stored(
+        kind,
+        artifact.read_arrays(file),
+        space=definition.space,
+        n_tasks=len(definition.tasks),
+    )
 
 
 def _read_content(artifact: Artifact) -> BundleContent:

@@ -215,6 +215,17 @@ class TestArtifact:
         folder, _ = generated
         check_benchmark(hbo.load(folder))
 
+    def test_costs_are_seconds_of_trainings(self, generated):
+        """A configuration that was trained costs what its training took."""
+        folder, path = generated
+        frame = pd.read_parquet(path)
+        for task in hbo.load(folder).tasks:
+            trainings = frame[frame["task"] == task.name]
+            configs = trainings.filter(like="config.").rename(
+                columns=lambda column: column.removeprefix("config.")
+            )
+            assert task.costs(configs).tolist() == trainings["seconds"].tolist()
+
     def test_raw_evaluations_give_same_bytes(self, generated, tmp_path):
         folder, path = generated
         again = tmp_path / GAUSSIANS.name
