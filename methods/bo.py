@@ -93,12 +93,9 @@ class BayesianOptimisation(ModelBased):
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        unit = self.evaluated_units()
         y = standardise(self.evaluated_losses())
-        if len(y) > MAX_CONDITIONED:
-            rows = choose_best_and_random(y, self.rng)
-            return self.features(unit[rows]), y[rows]
-        return self.features(unit), y
+        rows = choose_best_and_random(y, self.rng)
+        return self.features(self.evaluated_units()[rows]), y[rows]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Standardised loss to improve on: the lowest so far.
@@ -173,13 +170,17 @@ class BayesianOptimisation(ModelBased):
 def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
     """Choose `MAX_CONDITIONED` of n losses: the `BEST_CONDITIONED` lowest, and random others.
 
+    All are chosen if there are no more than `MAX_CONDITIONED`.
+
     Args:
-        losses: The losses, shape (n,), more than `MAX_CONDITIONED`.
+        losses: The losses, shape (n,).
         rng: Draws the others.
 
     Returns:
         Indices of the chosen losses, ascending.
     """
+    if len(losses) <= MAX_CONDITIONED:
+        return np.arange(len(losses))
     order = np.argsort(losses, kind="stable")
     best = order[:BEST_CONDITIONED]
     others = rng.permutation(order[BEST_CONDITIONED:])

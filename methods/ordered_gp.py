@@ -16,7 +16,6 @@ about the median over the space, and a unit, about the distance of the best loss
 """
 
 import logging
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -40,7 +39,7 @@ from hpobench_ordered.methods._robust_losses import (
     standardise_robustly,
 )
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
-from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.bo import BayesianOptimisation, choose_best_and_random
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import TaskPriors
@@ -48,25 +47,15 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-MAX_EVALUATIONS = 200
-"""The model uses at most this many evaluations of earlier tasks, of each task the same number, and
-as many of the current one."""
+MAX_SOURCES = 200
+"""The model uses at most this many evaluations of earlier tasks, of each task the same number."""
 MAX_FITTED_SOURCES = 100
-"""The hyperparameters are fitted to at most this many evaluations of earlier tasks."""
-GOOD_SHARE = 0.25
-"""If a part of the evaluations is used, this share are the best; the others are drawn at random."""
+"""The hyperparameters are fitted to at most this many of them."""
 FIT_INTERVAL = 3
 """Number of suggestions between fits of the hyperparameters."""
-FIRST_STEPS, LATER_STEPS = 30, 4
-"""Number of steps of the first fit, and of each later one, which continues from the last."""
-TRUSTED_CORRELATION = 0.95
-"""Early trials need not be the best configurations of earlier tasks if the nearest task has at
-least this correlation with the current one."""
 MIN_INPUTS = 2
 """Common context quantities are inputs of the model if there are at least this many; a single one
 only gives the order of the tasks."""
-CENTRES = 3
-"""Number of best configurations of the current task that candidates are drawn near."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,21 +85,19 @@ class Sources:
 
     @classmethod
     def choose(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
-        """Choose evaluations for the model: of each task some of the best, and random others.
-
-        The model's hyperparameters are fitted to a part of them, chosen in the same way.
+        """Draw evaluations of each task for the model, and a part of them for its fits.
 
         Args:
             tasks: Finite evaluations of at least one earlier task on the current search space, the
                 nearest task last.
-            rng: Draws the random ones.
+            rng: Draws the evaluations.
         """
         # The total of evaluations is divided evenly among the tasks.
-        max_per_task = MAX_EVALUATIONS // len(tasks)
-        rows_of_tasks = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
+        max_per_task = MAX_SOURCES // len(tasks)
+        rows_of_tasks = [draw_rows(len(task), max_per_task, rng) for task in tasks]
         values = [task.values[rows] for task, rows in zip(tasks, rows_of_tasks, strict=True)]
         losses, units = standardise_chosen_losses(tasks, rows_of_tasks)
-        fitted_rows, fitted_counts = choose_fitted_rows(losses, rng)
+        fitted_rows, fitted_counts = draw_fitted_rows([len(rows) for rows in rows_of_tasks], rng)
 
         # The best configuration of each task is a candidate for the first trials.
         nearest_first = tuple(reversed(tasks))
@@ -150,32 +137,26 @@ def standardise_chosen_losses(
     return standardised_losses, units
 
 
-def choose_fitted_rows(
-    losses_of_tasks: Sequence[FloatArray], rng: np.random.Generator
-) -> tuple[IntArray, IntArray]:
-    """Choose the evaluations to which the model's hyperparameters are fitted.
+def draw_fitted_rows(counts: Sequence[int], rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Draw the evaluations to which the model's hyperparameters are fitted.
 
-    There are at most `MAX_FITTED_SOURCES`, of each task the same number: some of the best, and
-    random others.
+    There are at most `MAX_FITTED_SOURCES`, of each task the same number.
 
     Args:
-        losses_of_tasks: Losses of each task, shape (n,).
-        rng: Draws the random ones.
+        counts: Number of the model's evaluations of each task.
+        rng: Draws the evaluations.
 
     Returns:
-        Rows of the chosen evaluations when those of all tasks are joined, and how many there are of
+        Rows of the drawn evaluations when those of all tasks are joined, and how many there are of
         each task, shape (T - 1,).
     """
-    max_per_task = MAX_FITTED_SOURCES // len(losses_of_tasks)
-    chosen_rows = []
-    counts = []
+    max_per_task = MAX_FITTED_SOURCES // len(counts)
+    drawn_rows = []
     first_row = 0  # of the task's evaluations among those of all tasks
-    for losses in losses_of_tasks:
-        rows_in_task = choose_good_and_random(losses, max_per_task, rng)
-        chosen_rows.append(first_row + rows_in_task)
-        counts.append(len(rows_in_task))
-        first_row += len(losses)
-    return np.concatenate(chosen_rows), np.array(counts)
+    for count in counts:
+        drawn_rows.append(first_row + draw_rows(count, max_per_task, rng))
+        first_row += count
+    return np.concatenate(drawn_rows), np.array([len(rows) for rows in drawn_rows])
 
 
 class OrderedGP(BayesianOptimisation):
@@ -185,11 +166,10 @@ class OrderedGP(BayesianOptimisation):
     and has a factor that is the same for any two (`_gp.tasks`). The model learns both from the
     earlier tasks, and so whether their order matters.
 
-    The candidates of the first `early_trials` are the best configurations of the earlier tasks. The
-    first trial has the lowest posterior mean, the others have the highest expected improvement. If
-    the nearest task is nearly the same as the current one, another configuration may take their
-    place that the model is sure to be better. Later trials maximise expected improvement over
-    random candidates; a candidate near a good configuration is chosen only if it is clearly better.
+    The first trial is the best configuration of an earlier task that has the lowest posterior mean.
+    Later trials, too, are best configurations of earlier tasks, the one with the highest expected
+    improvement, until all were tried, unless another candidate is clearly better: by its expected
+    improvement, or as the model is sure. Other candidates are random, and near good configurations.
 
     The distance of two tasks is the difference of their contexts, compared by rank; without a
     common context quantity, the difference of their indices in the history. Two or more common
@@ -198,14 +178,11 @@ class OrderedGP(BayesianOptimisation):
 
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
-        early_trials: Number of trials at the start that choose among the best configurations of
-            these tasks.
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
     """
 
     max_earlier_tasks = 8
-    early_trials = 5
     random_candidates = 2000
     near_candidates = 1000
 
@@ -374,41 +351,39 @@ class OrderedGP(BayesianOptimisation):
     ) -> FloatArray:
         """Choose the best candidate that was not tried, coded values (d,).
 
-        In the early trials, the candidates are the best configurations of the earlier tasks, until
-        all of them were tried. Another configuration takes their place only if the model is sure
-        that it is better.
+        As long as a best configuration of an earlier task was not tried, another candidate is
+        chosen only if it is clearly better (`_find_clearly_better`).
 
         Args:
             scorer: Scores candidates in the unit cube.
             near_best: Candidates near good configurations, in the unit cube.
         """
-        trial_count = self.evaluation_count + len(self._pending)
-        if self.sources and trial_count < self.early_trials:
-            # The same configurations in two forms: points of the unit cube, which are scored, and
-            # coded values, which are suggested.
-            scores = scorer(self.sources.best_points)
-            best_first = np.argsort(-scores, kind="stable")
-            for row in best_first:
-                values: FloatArray = self.sources.best_values[row]
-                if values not in self._tried:
-                    better = self._find_surely_better(self.sources.best_points[row], near_best)
-                    return values if better is None else better
+        if self.sources is None:
+            return super()._choose_best_untried(scorer, near_best)
+        # The same configurations in two forms: points of the unit cube, which are scored, and
+        # coded values, which are suggested.
+        scores = scorer(self.sources.best_points)
+        best_first = np.argsort(-scores, kind="stable")
+        for row in best_first:
+            values: FloatArray = self.sources.best_values[row]
+            if values not in self._tried:
+                better = self._find_clearly_better(self.sources.best_points[row], scorer, near_best)
+                return values if better is None else better
         return super()._choose_best_untried(scorer, near_best)
 
-    def _find_surely_better(
-        self, point: FloatArray, near_best: FloatArray | None
+    def _find_clearly_better(
+        self, point: FloatArray, scorer: Scorer, near_best: FloatArray | None
     ) -> FloatArray | None:
-        """Find a candidate that is surely better than a configuration and this task's evaluations.
+        """Find a candidate that is clearly better than the best configuration of an earlier task.
 
-        The candidate is surely better if the sum of its posterior mean and standard deviation is
-        below the posterior mean of the configuration and below the lowest loss of this task. Only
-        the untried candidate with the lowest sum is looked at. The model is trusted only if the
-        nearest task is nearly the same as the current one (`TRUSTED_CORRELATION`): where tasks
-        differ, its standard deviations are too small.
+        It is the candidate with the highest expected improvement, if that is higher by the factor
+        for which `LOG_ADVANTAGE` stands; otherwise one that the model is sure to be better. Before
+        the first evaluation, none is clearly better.
 
         Args:
-            point: The configuration in the unit cube, shape (d,).
-            near_best: Candidates near good configurations, beside the random ones.
+            point: The configuration of an earlier task, in the unit cube, shape (d,).
+            scorer: Scores candidates in the unit cube.
+            near_best: Candidates near good configurations, in the unit cube.
 
         Returns:
             The coded values of the candidate, (d,); None if there is none.
@@ -416,10 +391,30 @@ class OrderedGP(BayesianOptimisation):
         process = self._process
         if process is None or not self.evaluation_count:
             return None
-        nearest_correlation = self.task_correlations[0]
-        if nearest_correlation < TRUSTED_CORRELATION:
-            return None
+        values = super()._choose_best_untried(scorer, near_best)
+        unit = self.space.canonical(self.space.encode(values[None]))
+        score, score_of_point = scorer(np.concatenate([unit, point[None]]))
+        if score > score_of_point + LOG_ADVANTAGE:
+            return values
+        return self._find_surely_better(process, point, near_best)
 
+    def _find_surely_better(
+        self, process: "TaskProcess", point: FloatArray, near_best: FloatArray | None
+    ) -> FloatArray | None:
+        """Find a candidate that is surely better than a configuration and this task's evaluations.
+
+        The candidate is surely better if the sum of its posterior mean and standard deviation is
+        below the posterior mean of the configuration and below the lowest loss of this task. Only
+        the untried candidate with the lowest sum is looked at.
+
+        Args:
+            process: The model.
+            point: The configuration in the unit cube, shape (d,).
+            near_best: Candidates near good configurations, beside the random ones.
+
+        Returns:
+            The coded values of the candidate, (d,); None if there is none.
+        """
         unit = next(self.iter_candidates())  # a block of random candidates
         if near_best is not None:
             unit = np.concatenate([unit, near_best])
@@ -437,8 +432,8 @@ class OrderedGP(BayesianOptimisation):
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configurations of this task and of earlier ones.
 
-        They are drawn around the `CENTRES` best configurations of this task, and around the best
-        one of each earlier task. Without an earlier task they are those of `bo`.
+        They are drawn around the best configuration of this task, and around the best one of each
+        earlier task. Without an earlier task they are those of `bo`.
 
         Returns:
             Candidates in the unit cube, (m, d). None in a small space, where all configurations are
@@ -448,8 +443,8 @@ class OrderedGP(BayesianOptimisation):
             return super()._draw_near_best()
         if not self._searches_near_best or self._is_on_plateau:
             return None
-        best_rows = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
-        best_of_this_task = self.evaluated_units()[best_rows]
+        best_first = np.argsort(self.evaluated_losses(), kind="stable")
+        best_of_this_task = self.evaluated_units()[best_first[:1]]  # none before the first trial
         centres = np.concatenate([best_of_this_task, self.sources.best_points])
         return draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
 
@@ -479,15 +474,17 @@ class OrderedGP(BayesianOptimisation):
 
     def _refit_process(self, sources: Sources) -> "TaskProcess":
         """Choose evaluations of this task, fit the hyperparameters, and condition a new model."""
+        from hpobench_ordered.methods._gp.model import MAX_ITERATIONS
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fit_hyperparameters
 
         # Until the next fit, the model uses these evaluations of this task, and later ones.
-        self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_EVALUATIONS, self.rng)
+        self._used_rows = choose_best_and_random(self.evaluated_losses(), self.rng)
         observed = self._collect_observations(sources)
-        # A later fit continues from the last one, so that few steps suffice.
-        steps = FIRST_STEPS if self._last_fit is None else LATER_STEPS
         self._last_fit = fit_hyperparameters(
-            select_fitted_part(observed, sources), self.priors(), self._last_fit, steps=steps
+            select_fitted_part(observed, sources),
+            self.priors(),
+            self._last_fit,
+            steps=MAX_ITERATIONS,
         )
         return TaskProcess(observed, self._last_fit.x)
 
@@ -605,27 +602,15 @@ def rank_values(values: FloatArray) -> IntArray:
     return ranks
 
 
-def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Choose the lowest losses and random others; return the indices of those chosen, ascending.
+def draw_rows(available: int, count: int, rng: np.random.Generator) -> IntArray:
+    """Draw `count` of the rows from 0 to `available` - 1, or all if there are no more; ascending.
 
-    The lowest losses make up the share `GOOD_SHARE` of those chosen. All losses are chosen if there
-    are no more than `count`.
-
-    Args:
-        losses: The losses, shape (n,).
-        count: Number of losses to choose. If it is 0, one is chosen nevertheless, so that no task
-            is left without a loss.
-        rng: Draws the others.
+    If `count` is 0, one is drawn nevertheless, so that no task is left without an evaluation.
     """
-    count = max(1, count)
-    if len(losses) <= count:
-        return np.arange(len(losses))
-    best_first = np.argsort(losses, kind="stable")
-    good_count = math.ceil(GOOD_SHARE * count)
-    good = best_first[:good_count]
-    random_order = rng.permutation(best_first[good_count:])
-    others = random_order[: count - good_count]
-    return np.sort(np.append(good, others))
+    if available <= max(1, count):
+        return np.arange(available)
+    drawn = rng.permutation(available)[: max(1, count)]
+    return np.sort(drawn)
 
 
 SPECS = (
@@ -639,6 +624,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=7,
+        version=8,
     ),
 )

@@ -21,14 +21,15 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.methods._gp import compiled
-from hpobench_ordered.methods._gp.model import LogPrior, TaskPriors
+from hpobench_ordered.methods._gp.model import MAX_ITERATIONS, LogPrior, TaskPriors
 from hpobench_ordered.methods._gp.tasks import (
     fit_hyperparameters,
     negative_log_posterior,
     stack_task_priors,
 )
 from hpobench_ordered.methods._model_based import Scorer
-from hpobench_ordered.methods.ordered_gp import FIRST_STEPS, OrderedGP, Sources
+from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.ordered_gp import OrderedGP, Sources
 
 SUITES = ("othpo", "retrain")
 TRIALS = (1, 5, 10, 25)
@@ -104,8 +105,6 @@ class Nearest15(OrderedGP):
 class BestsFirst(OrderedGP):
     """Trials 1 to 5 are the bests of the nearest tasks, the nearest first."""
 
-    early_trials = 0
-
     def initial_configurations(self) -> Sequence[Config]:
         if self.sources is None:
             return ()
@@ -115,7 +114,12 @@ class BestsFirst(OrderedGP):
 class AnywhereFromTrial2(OrderedGP):
     """Only trial 1 chooses among the bests of earlier tasks."""
 
-    early_trials = 1
+    def _choose_best_untried(
+        self, scorer: Scorer, near_best: FloatArray | None = None
+    ) -> FloatArray:
+        if self.evaluation_count:
+            return BayesianOptimisation._choose_best_untried(self, scorer, near_best)
+        return super()._choose_best_untried(scorer, near_best)
 
 
 class NoneNear(OrderedGP):
@@ -163,7 +167,7 @@ class ChosenTransform(OrderedGP):
         self._as_they_are = as_they_are
         observed = self._collect_observations(sources)
         prior = stack_task_priors(self.priors(), observed.g, len(observed.counts))
-        x = fit_hyperparameters(observed, self.priors(), None, steps=FIRST_STEPS).x
+        x = fit_hyperparameters(observed, self.priors(), None, steps=MAX_ITERATIONS).x
         S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
         of_transformed, _ = negative_log_posterior(observed, S, x, prior)
 
