@@ -50,12 +50,12 @@ def tune(stream: Stream, last: int, seed: int, folder: Path) -> list[list[float]
     for month in range(last - EARLIER_MONTHS, last + 1):
         rows = stream.select(month, month + 1)
         X, y = stream.rows.numbers[rows][::EVERY], stream.rows.target[rows][::EVERY]
-        memory = {"history": folder / "months.parquet", "task": stream.names[month]}
+        memory = {"history": folder / "months.db", "task": stream.names[month]}
         if month == last:  # another method with the same history
-            (folder / "other.parquet").write_bytes(memory["history"].read_bytes())
+            (folder / "other.db").write_bytes(memory["history"].read_bytes())
         remembering = hbo.OrderedSearchCV(MODEL, SPACE, **memory, **limited).fit(X, y)
 
-    memory |= {"history": folder / "other.parquet", "method": "simple-ordered"}
+    memory |= {"history": folder / "other.db", "method": "simple-ordered"}
     best_first = hbo.OrderedSearchCV(MODEL, SPACE, **memory, **limited).fit(X, y)
     forgetting = hbo.OrderedSearchCV(MODEL, SPACE, **limited).fit(X, y)
     at_random = model_selection.RandomizedSearchCV(MODEL, SPACE, **limited).fit(X, y)
