@@ -607,9 +607,10 @@ def draw_rows(available: int, count: int, rng: np.random.Generator) -> IntArray:
 
     If `count` is 0, one is drawn nevertheless, so that no task is left without an evaluation.
     """
-    if available <= max(1, count):
+    count = max(1, count)
+    if available <= count:
         return np.arange(available)
-    drawn = rng.permutation(available)[: max(1, count)]
+    drawn = rng.permutation(available)[:count]
     return np.sort(drawn)
 
 
