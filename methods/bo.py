@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_TWO_STARTS = 8
 """Up to this many evaluations, every fit of the model has two starting points."""
 
-SECOND_START_INTERVAL = 5
+FIT_INTERVAL = 5
 """Number of suggestions between two fits with a second start. With many evaluations there is no
 second start, and this is the number of suggestions between any two fits."""
 
@@ -132,7 +132,7 @@ class BayesianOptimisation(ModelBased):
         mode:
 
         - with few evaluations, at most `MAX_TWO_STARTS`, every fit;
-        - with more, a fit every `SECOND_START_INTERVAL` suggestions;
+        - with more, a fit every `FIT_INTERVAL` suggestions;
         - with many, more than `COMPILED_LIMIT`, none. A fit is expensive then and changes little,
           so that there is one only at this interval; in between, the last theta is used.
         """
@@ -149,7 +149,7 @@ class BayesianOptimisation(ModelBased):
         priors = self.choose_priors()
         prior_mean = stack_priors(priors, kernel.length_scales).mean
         # Whether a second start or, with many evaluations, a fit is due.
-        is_due = self._suggestions % SECOND_START_INTERVAL == 0
+        is_due = self._suggestions % FIT_INTERVAL == 0
         self._suggestions += 1
 
         has_many_evaluations = len(y) > COMPILED_LIMIT

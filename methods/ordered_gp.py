@@ -39,7 +39,7 @@ from hpobench_ordered.methods._robust_losses import (
     standardise_robustly,
 )
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
-from hpobench_ordered.methods.bo import BayesianOptimisation, choose_best_and_random
+from hpobench_ordered.methods.bo import FIT_INTERVAL, BayesianOptimisation, choose_best_and_random
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import TaskPriors
@@ -51,8 +51,6 @@ MAX_SOURCES = 200
 """The model uses at most this many evaluations of earlier tasks, of each task the same number."""
 MAX_FITTED_SOURCES = 100
 """The hyperparameters are fitted to at most this many of them."""
-FIT_INTERVAL = 3
-"""Number of suggestions between fits of the hyperparameters."""
 MIN_INPUTS = 2
 """Common context quantities are inputs of the model if there are at least this many; a single one
 only gives the order of the tasks."""
@@ -625,6 +623,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=8,
+        version=9,
     ),
 )

@@ -56,8 +56,6 @@ MIN_LENGTH = 1e-3
 BOUNDING_OBSERVATIONS = 32
 """An upper bound of a variance is computed from this many observations, the last ones: they are of
 the nearest tasks and of this one."""
-FIRST_EXACT = 128
-"""Expected improvement is computed exactly for this many of the most promising candidates first."""
 
 
 @cache
@@ -609,16 +607,19 @@ class TaskProcess:
         largest_sd = self._compute_deviation(self._bounding_factor, last_rows)
         scores = log_expected_improvement(mean, largest_sd, best)
 
-        # First the `FIRST_EXACT` largest bounds, whose exact scores mostly rule out the others.
+        # Exact scores in order of the bounds, the largest first, until no bound is large enough.
+        # Every round takes one more than all rounds before it, so that few rounds are needed.
         by_falling_bound = np.argsort(-scores, kind="stable")
-        promising = by_falling_bound[:FIRST_EXACT]
-        scores[promising] = self._score_exactly(cross[:, promising], mean[promising], best)
-        # Then the other candidates whose bound does not rule them out.
-        largest_score = scores[promising].max()
-        is_undecided = scores >= largest_score - slack
-        is_undecided[promising] = False
-        undecided = np.flatnonzero(is_undecided)
-        scores[undecided] = self._score_exactly(cross[:, undecided], mean[undecided], best)
+        largest_score = -math.inf
+        done = 0
+        while done < len(scores):
+            rows = by_falling_bound[done : 2 * done + 1]
+            rows = rows[scores[rows] >= largest_score - slack]
+            if not len(rows):
+                break
+            scores[rows] = self._score_exactly(cross[:, rows], mean[rows], best)
+            largest_score = max(largest_score, scores[rows].max())
+            done += len(rows)
         return scores
 
     def _score_exactly(self, cross: FloatArray, mean: FloatArray, best: float) -> FloatArray:
