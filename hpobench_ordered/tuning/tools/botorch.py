@@ -36,6 +36,7 @@ except ImportError as error:
 
 RESTARTS = 10  # of the acquisition function's optimisation, as in BoTorch's tutorials
 RAW_SAMPLES = 512  # among which the restarts are chosen, as in BoTorch's tutorials
+FIT_ITERATIONS = 200  # of several tasks; without a limit a fit takes thousands, and ten seconds
 
 
 class BoTorch(ModelWithoutRepeats):
@@ -148,7 +149,8 @@ class BoTorchMultiTask(BoTorch):
     """BoTorch's `MultiTaskGP` over the last tasks and the current one, told the best of the last.
 
     Of each of the last 8 tasks it sees the first 25 evaluations that did not fail, all losses
-    standardised task by task. It starts with the best configurations of the last 3 tasks.
+    standardised task by task. It starts with the best configurations of the last 3 tasks. A fit
+    ends after `FIT_ITERATIONS` iterations.
     """
 
     tasks_of_model = 8
@@ -199,7 +201,10 @@ class BoTorchMultiTask(BoTorch):
         model = MultiTaskGP(
             torch.from_numpy(features), outcomes, task_feature=-1, output_tasks=[self._current]
         )
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        fit_gpytorch_mll(
+            ExactMarginalLogLikelihood(model.likelihood, model),
+            optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}},
+        )
         return qLogExpectedImprovement(model, best_f=outcomes[is_current].max())
 
 
