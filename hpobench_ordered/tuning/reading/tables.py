@@ -34,14 +34,18 @@ Optuna, scikit-learn and MLflow, Ray Tune, Weights & Biases.
 """
 STATE_COLUMNS = ("state", "status")  # in lower case
 STATE_OF_TEXT: Mapping[str, State] = {
-    **dict.fromkeys(("complete", "completed", "finished", "success", "terminated"), State.COMPLETE),
-    **dict.fromkeys(("fail", "failed", "error", "crashed", "killed"), State.FAILED),
+    **dict.fromkeys(("complete", "completed", "finished", "terminated"), State.COMPLETE),
+    **dict.fromkeys(("success", "succeeded", "successful", "done", "ok"), State.COMPLETE),
+    **dict.fromkeys(("fail", "failed", "failure", "error", "errored"), State.FAILED),
+    **dict.fromkeys(("crash", "crashed", "killed", "diverged", "exception"), State.FAILED),
+    **dict.fromkeys(("timeout", "timed out", "oom", "out of memory"), State.FAILED),
     **dict.fromkeys(("pruned", "stopped"), State.PRUNED),
-    **dict.fromkeys(
-        ("running", "waiting", "pending", "paused", "queued", "scheduled"), State.UNFINISHED
-    ),
+    **dict.fromkeys(("running", "waiting", "pending", "paused"), State.UNFINISHED),
+    **dict.fromkeys(("queued", "scheduled"), State.UNFINISHED),
+    **dict.fromkeys(("cancelled", "canceled", "aborted", "preempted"), State.UNFINISHED),
 }
-"""What became of an evaluation, by the words of Optuna, MLflow, Ray Tune and Weights & Biases."""
+"""What became of an evaluation, by the words of Optuna, MLflow, Ray Tune, Weights & Biases and
+Slurm, and by other common ones; in lower case, with spaces between words."""
 USUAL_OBJECTIVES = ("value", "mean_test_score", "score", "loss", "values_0")
 """Columns of the objective in other packages, which messages suggest."""
 
@@ -182,25 +186,48 @@ def _complete(columns: Columns, frame: "DataFrame", space: SearchSpace) -> Colum
 def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns) -> str | None:
     """Find the column of states, such as "failed" or "pruned"; None if there is none.
 
-    A column whose name is right, but whose cells hold other words, is not a column of states.
+    It has the right name, and at least one cell says a state. A column with other words alone, such
+    as names of places, is not a column of states.
     """
     used = {*columns.list_roles(), *space.names, *space.constants}
     for name in frame.columns:
         is_named_so = isinstance(name, str) and name.lower() in STATE_COLUMNS
-        if is_named_so and name not in used and _read_states(frame[name]) is not None:
+        if not is_named_so or name in used:
+            continue
+        if any(_parse_state(cell) is not None for cell in frame[name].tolist()):
             return str(name)
     return None
 
 
-def _read_states(column: "Series[Any]") -> list[State] | None:
-    """Read the state of each evaluation from a column; None if a cell holds another word."""
+def _parse_state(cell: object) -> State | None:
+    """Find the state that a cell says; None if it says another word."""
+    _, _, last_part = str(cell).rpartition(".")  # "PRUNED" of "TrialState.PRUNED"
+    word = last_part.strip().lower().replace("_", " ")
+    return STATE_OF_TEXT.get(word)
+
+
+def _read_states(column: "Series[Any]") -> list[State]:
+    """Read the state of each evaluation from a column.
+
+    Where a cell is empty, the objective alone tells whether the evaluation has failed.
+
+    Raises:
+        EvaluationsError: A cell has another word, which may stand for a failure.
+    """
     states: list[State] = []
+    unknown_words: dict[str, None] = {}  # each once, in order
     for cell in column.tolist():
-        _, _, last_part = str(cell).rpartition(".")  # "PRUNED" of "TrialState.PRUNED"
-        word = last_part.strip().lower()
-        if word not in STATE_OF_TEXT:
-            return None
-        states.append(STATE_OF_TEXT[word])
+        state = State.COMPLETE if is_missing(cell) else _parse_state(cell)
+        if state is None:
+            unknown_words[repr(cell)] = None
+        else:
+            states.append(state)
+    if unknown_words:
+        raise EvaluationsError(
+            f"column {column.name!r} says what became of evaluations; unknown words in it: "
+            f"{join_words(unknown_words)}; write complete, failed, pruned or running instead, or "
+            "rename the column if it says something else"
+        )
     return states
 
 
