@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 import optuna
+from optuna.storages import get_storage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -28,7 +29,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.tuning._settings import describe_changes
 from hpobench_ordered.tuning.reading.passwords import hide_password
 from hpobench_ordered.tuning.reading.read import Settings, read_source
-from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader
+from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, warn
 from hpobench_ordered.tuning.reading.sources import open_storage
 from hpobench_ordered.tuning.reading.studies import SETTINGS_ENTRY, load_studies
 
@@ -38,6 +39,8 @@ TOLD_ATTRIBUTE = "hpobench_ordered:told"
 """Attribute of a finished trial: number of the event in which the method was told its value."""
 RESULTS_ATTRIBUTE = "hpobench_ordered:results"
 """Attribute of a trial: what else its evaluation gave, as JSON."""
+DELETE_STUDY = "delete its study (optuna.delete_study)"
+"""What messages advise those who do not need the trials of a task any more."""
 
 
 @dataclass(frozen=True, order=True)
@@ -89,9 +92,10 @@ class Recorder:
     def __init__(
         self, storage: "str | os.PathLike[str] | object", task: str, direction: Direction
     ) -> None:
-        """Open the study of the task, or create it, and read its trials."""
+        """Open the storage, and read the trials of the task if it has been begun."""
         self.place = f"task {task!r} in {hide_password(storage)}"
         self._task = task
+        self._direction = direction
         # The error after which nothing more can be recorded; "" if there was none.
         self._failure = ""
         if isinstance(storage, str | os.PathLike):
@@ -99,19 +103,22 @@ class Recorder:
                 storage = open_storage(storage, purpose="recording evaluations")
             except OSError as error:  # a new journal is created at once
                 raise StoreError(f"{self.place} cannot be recorded: {error}") from error
+        # The study of the task; `begin` creates that of a new task.
+        self._study: Study
+        trials: list[FrozenTrial] = []
         with self._naming_errors(), quiet():
-            self._study: Study = optuna.create_study(
-                study_name=task,
-                storage=storage,
-                direction=direction.value,
-                load_if_exists=True,
-            )
-            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
+            self._storage = get_storage(storage)
+            if task in optuna.get_all_study_names(self._storage):
+                self._study = optuna.load_study(study_name=task, storage=self._storage)
+                trials = self._study.get_trials(deepcopy=False)
         # The storage's id of each trial, by the number of the trial in the study.
         self._id_of_trial = [trial._trial_id for trial in trials]
         # When the task was begun; None if it has no trials.
         self._start: datetime | None = trials[0].datetime_start if trials else None
-        self._settings: dict[str, Any] | None = self._study.user_attrs.get(SETTINGS_ENTRY)
+        # The settings of the optimiser that made the trials.
+        self._settings: dict[str, Any] | None = None
+        if trials:
+            self._settings = self._study.user_attrs.get(SETTINGS_ENTRY)
         self.events = sorted(_list_events(trials))
         # Each trial of this package was asked for or told, which are events.
         trials_with_event = {event.trial for event in self.events}
@@ -120,28 +127,36 @@ class Recorder:
             raise StoreError(
                 f"{self.place} was tuned by another program; choose another name for this one"
             )
-        directions = [direction.name.lower() for direction in self._study.directions]
-        if directions != [direction.value]:
-            raise StoreError(
-                f"{self.place} was begun to {join_words(directions)}, now to {direction.value}; "
-                "use another name for this task"
-            )
+        if trials:
+            self._check_direction()
         self.trials = [_read_trial(trial) for trial in trials]
         self._next_event = len(self.events)  # number of the event that is recorded next
+
+    def _check_direction(self) -> None:
+        """Raise a `StoreError` if the trials of the task have another direction."""
+        directions = _list_directions(self._study)
+        if directions != [self._direction.value]:
+            raise StoreError(
+                f"{self.place} was begun to {join_words(directions)}, now to "
+                f"{self._direction.value}; use another name for this task, or {DELETE_STUDY}"
+            )
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings of the optimiser that made the trials; empty if there are no trials."""
-        return (self._settings or {}) if self.trials else {}
+        return self._settings or {}
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Record the settings of a new task, or check that a continued task has the same ones.
+
+        A new task gets its study here, so that none is left behind if its settings are refused.
 
         Raises:
             StoreError: The settings differ from the recorded ones.
         """
         if not self.trials:
-            with self._naming_errors():
+            with self._naming_errors(), quiet():
+                self._study = self._create_study()
                 self._study.set_user_attr(SETTINGS_ENTRY, dict(settings))
             return
         if "method" not in self.settings:
@@ -153,22 +168,47 @@ class Recorder:
         if changes:
             raise StoreError(
                 f"{self.place} was begun with other settings: {'; '.join(changes)}. Use those "
-                "again, or another name for this task"
+                f"again, or another name for this task, or {DELETE_STUDY}"
             )
+
+    def _create_study(self) -> Study:
+        """Create the study of the task, in place of one without trials."""
+        study = optuna.create_study(
+            study_name=self._task,
+            storage=self._storage,
+            direction=self._direction.value,
+            load_if_exists=True,
+        )
+        has_direction = _list_directions(study) == [self._direction.value]
+        if has_direction or study.get_trials(deepcopy=False):
+            return study
+        optuna.delete_study(study_name=self._task, storage=self._storage)
+        return self._create_study()
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
         """Read the earlier tasks of the storage, oldest first.
 
         They are the studies whose first trial started before the first trial of this task. Only
         trials that ended before this task began are read, so that the history of the task never
-        changes. Trials that are outside of `space` are left out with a warning.
+        changes. Trials that are outside of `space` are left out with a warning, and so are studies
+        of another direction, which belong to something else.
         """
-        studies = load_studies(self._study._storage, "*")  # oldest first
+        is_empty = not optuna.get_all_study_names(self._storage)
+        if is_empty:
+            return ()
+        studies = load_studies(self._storage, "*")  # oldest first
         earlier: list[OpenedStudy] = []
+        others: list[str] = []
         for study in takewhile(lambda study: study.study_name != self._task, studies):
             opened = OpenedStudy(study, before=self._start)
-            if any(trial.state is TrialState.COMPLETE for trial in opened.list_trials()):
+            if not any(trial.state is TrialState.COMPLETE for trial in opened.list_trials()):
+                continue
+            if _list_directions(study) == [self._direction.value]:
                 earlier.append(opened)
+            else:
+                others.append(repr(study.study_name))
+        if others:
+            warn(f"studies of another direction are no earlier tasks: {join_words(others)}")
         if not earlier:
             return ()
         reader = Reader(drop_invalid=True, clip=False, source="the studies", may_be_empty=True)
@@ -196,7 +236,7 @@ class Recorder:
             results: Further results, as JSON; None if there are none.
         """
         trial_id = self._id_of_trial[number]
-        storage = self._study._storage
+        storage = self._storage
         with self._naming_errors():
             self._check_only_writer()
             storage.set_trial_user_attr(trial_id, TOLD_ATTRIBUTE, self._next_event)
@@ -237,7 +277,7 @@ class Recorder:
         Raises:
             StoreError: The trial cannot be written, or another process has written to the study.
         """
-        storage = self._study._storage
+        storage = self._storage
         number = len(self._id_of_trial)
         with self._naming_errors(), quiet():
             self._check_only_writer()
@@ -304,6 +344,11 @@ def record_history(
         configs = evaluations.space.configs(evaluations.values)
         for config, value in zip(configs, evaluations.objective.tolist(), strict=True):
             recorder.add(config, evaluations.space, value)
+
+
+def _list_directions(study: Study) -> list[str]:
+    """List the direction of each objective of a study: "minimize" or "maximize"."""
+    return [direction.name.lower() for direction in study.directions]
 
 
 def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:

@@ -497,6 +497,35 @@ def test_other_settings_are_refused(changed_options, message):
     assert hbo.optimiser(**options).pending == [suggestion]
 
 
+def test_refused_call_does_not_begin_the_task():
+    """A slip in an argument leaves no study behind that would refuse the corrected call."""
+    storage = make_storage(space=numeric_space())
+    options = {"space": numeric_space(), "history": storage, "task": "July"}
+    with pytest.raises(EvaluationsError):
+        hbo.optimiser(direction="minimize", context={"index": "two"}, **options)
+    assert "July" not in optuna.get_all_study_names(storage)
+
+    # A study without trials is not begun either, whatever its direction.
+    optuna.create_study(study_name="July", storage=storage, direction="maximize")
+    hbo.optimiser(direction="minimize", **options).ask()
+    (study,) = [s for s in optuna.get_all_study_summaries(storage) if s.study_name == "July"]
+    assert study.direction.name == "MINIMIZE"
+
+
+def test_studies_of_another_direction_are_no_earlier_tasks():
+    storage = make_storage(space=numeric_space())
+    other = optuna.create_study(study_name="accuracy", storage=storage, direction="maximize")
+    other.add_trial(optuna.trial.create_trial(value=1.0))
+    with pytest.warns(HistoryWarning, match="another direction are no earlier tasks: 'accuracy'"):
+        tuner = hbo.optimiser(
+            space=numeric_space(), direction="minimize", history=storage, task="July"
+        )
+    without_other = hbo.optimiser(
+        space=numeric_space(), direction="minimize", history=make_storage(space=numeric_space())
+    )
+    assert len(tuner.settings["history"]) == len(without_other.settings["history"])
+
+
 def test_missing_earlier_task_is_noticed():
     """A task cannot be continued after an earlier task, "0", was deleted from its storage."""
     storage = make_storage(space=numeric_space())
