@@ -74,7 +74,7 @@ def optimiser(
     *,
     space: SpaceLike,
     direction: Direction | str,
-    history: "Source | Sequence[Evaluations]" = (),
+    history: "Source | Sequence[Evaluations] | None" = (),
     task: str | None = None,
     context: Mapping[str, float] | None = None,
     data: Sequence[TaskData | None] = (),
@@ -89,7 +89,7 @@ def optimiser(
         space: What is tuned.
         direction: Whether the objective is to "minimize" or "maximize".
         history: Evaluations of earlier tasks, oldest first: what `read_history` gives, or what it
-            reads if no more has to be said, such as "churn.db".
+            reads if no more has to be said, such as "churn.db"; None or [] for none.
         task: Name of this task, such as "2026-07". With it, `history` is an Optuna storage (a file
             such as "churn.db", which need not exist yet, or a URL), and every configuration asked
             for and every value told is recorded there at once, in a study of this name. Studies

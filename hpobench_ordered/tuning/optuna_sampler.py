@@ -96,7 +96,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         method: object = DEFAULT_METHOD,
         *,
         space: "SpaceLike | None" = None,
-        history: "Source | Sequence[Evaluations]" = (),
+        history: "Source | Sequence[Evaluations] | None" = (),
         context: Mapping[str, float] | None = None,
         budget: int = DEFAULT_BUDGET,
         seed: int = 0,
@@ -145,7 +145,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
         Args:
             method: As for the class.
-            studies: The earlier studies, the oldest first.
+            studies: The earlier studies, the oldest first; [] if there are none yet.
             space: The search space. Default: that of the last study.
             drop_invalid: As for `read_history`.
             clip: As for `read_history`.
@@ -179,6 +179,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """
         # The class gets the space as it is: not all of its forms say what is conditional.
         search_space = None if space is None else _to_search_space(space)
+        is_first = isinstance(studies, Sequence) and not studies
+        if is_first:  # the first study has no earlier ones
+            return cls(
+                method, space=space, context=context, budget=budget, seed=seed, shared=shared
+            )
         history = read_history(
             studies,
             search_space,

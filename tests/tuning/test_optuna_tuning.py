@@ -490,6 +490,16 @@ def test_sampler_from_studies_equals_the_optimiser():
         tuner.tell(trial.params, trial.value)
 
 
+def test_first_study_has_no_earlier_ones():
+    """The code that tunes every month then also runs in the first one."""
+    space = hbo.read_history(run_studies_of_three_months())[-1].space
+    sampler = OptunaSampler.from_studies("ordered-gp", [], space=space)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(make_objective_of_month(0), n_trials=2)
+    tuner = hbo.optimiser("ordered-gp", space=space, history=None, direction="minimize")
+    assert study.trials[0].params == tuner.ask()
+
+
 def test_from_studies_passes_settings_on():
     """The sampler's optimiser, which is made for the first trial, has the settings.
 

@@ -158,7 +158,7 @@ MISTAKES: Mapping[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "infinite number": (change_cell(1, "rate", math.inf), r"'rate' must be a number .*\('?inf"),
     "empty cell": (
         change_cell(1, "rate", None),
-        "'rate' must be a number .*, but is empty: (row|line)",
+        "'rate' must be a number .*, but is empty .*ConfigurationSpace .*: (row|line)",
     ),
     "misspelt choice": (
         change_cell(1, "kernel", "radail"),
@@ -166,7 +166,7 @@ MISTAKES: Mapping[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     ),
     "empty conditional": (
         change_cell(1, "gamma", None),
-        "'gamma' must be a number .*, but is empty: (row|line)",
+        "'gamma' must be a number .*, but is empty .*: (row|line)",
     ),
     "text for the objective": (
         change_cell(1, "objective", "good"),
@@ -310,6 +310,8 @@ def test_two_spellings_of_a_name_are_refused():
         ("state", ["TrialState.COMPLETE", "TrialState.PRUNED", "TrialState.FAIL"]),
         ("State", ["finished", "stopped", "crashed", "running", "finished"]),
         ("status", ["FINISHED", "PRUNED", "KILLED", "SCHEDULED", "FINISHED"]),
+        ("status", ["ok", "pruned", "OUT_OF_MEMORY", "CANCELLED", "done"]),
+        ("status", ["", "pruned", "timed out", "aborted", None]),
     ],
 )
 def test_states_are_those_of_a_storage(column, states):
@@ -320,6 +322,14 @@ def test_states_are_those_of_a_storage(column, states):
     assert "1 evaluation pruned, and left out" in str(caught[0].message)
     assert np.isnan(may.objective).tolist() == [False, True]
     assert [len(june) for june in others] == ([1] if len(states) == 5 else [])
+
+
+def test_unknown_word_beside_known_ones_is_refused():
+    """It may stand for a failure, which would otherwise be read as a success."""
+    table = make_table().assign(status="complete")
+    table.loc[1, "status"] = "kaputt"
+    with pytest.raises(EvaluationsError, match=r"'status' .* unknown words in it: 'kaputt'"):
+        read(table)
 
 
 def test_state_of_other_words_is_ignored():
@@ -558,7 +568,7 @@ def test_contexts_are_those_of_the_tasks():
             make_studies,
             SPACE,
             "minimize",
-            "same direction, .* task at hand is to minimize; `studies`",
+            "same direction, .* task at hand is to minimize; read_history",
         ),
         (lambda: 3, SPACE, "maximize", "DataFrame, .* but got a int"),
         (list, SPACE, "maximize", "but got a list"),

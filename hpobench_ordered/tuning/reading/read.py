@@ -139,12 +139,17 @@ def read_history(
 
 
 def as_history(
-    source: "Source | Sequence[Evaluations]", space: SearchSpace | None, direction: Direction | None
+    source: "Source | Sequence[Evaluations] | None",
+    space: SearchSpace | None,
+    direction: Direction | None,
 ) -> tuple[Evaluations, ...]:
     """Return a list of `Evaluations` as a tuple; read any other source like `read_history`.
 
-    All settings of `read_history` but the space and the direction have their defaults.
+    None stands for no evaluations. All settings of `read_history` but the space and the direction
+    have their defaults.
     """
+    if source is None:
+        return ()
     if not isinstance(source, str) and isinstance(source, Sequence):
         evaluations = [item for item in source if isinstance(item, Evaluations)]
         if len(evaluations) == len(source):
@@ -253,7 +258,7 @@ def _choose_direction(
         here = "" if direction is None else f"; the task at hand is to {direction.value}"
         raise EvaluationsError(
             f"studies must have the same direction, but got {listing}{here}; "
-            '`studies`, such as "NAME-*", chooses some of them'
+            'read_history(..., studies="NAME-*") and --studies choose some of them'
         )
     return Direction.of(words.pop()) if words else Direction.MINIMIZE
 

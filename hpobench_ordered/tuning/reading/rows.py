@@ -599,13 +599,17 @@ def _is_infinite(value: object) -> bool:
 
 
 def _explain_empty(parameter: Parameter) -> str:
-    """Explain why pandas may have read a choice as an empty cell.
+    """Say what an empty cell of a hyperparameter may mean that needs a value.
 
-    The result is "" if no choice of the hyperparameter is a text such as "None" or "NA".
+    pandas may have read a text such as "None" or "NA", which is a choice, as an empty cell. Or the
+    hyperparameter is conditional, but the search space does not say so.
     """
     if any(choice in TEXTS_READ_AS_EMPTY for choice in parameter.choices):
         return " (pandas reads such a text as empty unless keep_default_na=False)"
-    return ""
+    return (
+        " (if it has no effect in these rows, give the space the condition under which it has one, "
+        "as a ConfigurationSpace or its JSON)"
+    )
 
 
 def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
