@@ -84,9 +84,8 @@ def from_evaluations(
     the best that the forest gives for the configurations in the table, 200 000 random ones and
     a refinement around the best of them; a longer search may find better ones.
 
-    The benchmark can be used at once: through `task.evaluate`, or with a method and a protocol
-    through `hpobench_ordered.experiment.runner.follow`. `hpobench_ordered.run` loads benchmarks by
-    name or path: write this one with `save`, and give the path.
+    The benchmark can be used at once: through `task.evaluate`, or by `hpobench_ordered.run` with
+    `benchmarks=[...]`. From a shell, it is named by the path to which `save` has written it.
 
     Args:
         frame: The table, or a file of it: CSV, perhaps compressed by gzip, or Parquet.
@@ -120,7 +119,8 @@ def from_evaluations(
         MissingExtraError: A forest is asked for, and scikit-learn is not installed.
 
     Warns:
-        HistoryWarning: Rows are left out.
+        HistoryWarning: Rows are left out; or the table has no column of tasks, and other columns
+            that are not used.
         PoorSurrogateWarning: In cross-validation nearest neighbours do not tell good configurations
             from others.
 

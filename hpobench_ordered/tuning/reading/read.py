@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
-from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, TaskRows
+from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, TaskRows, warn
 from hpobench_ordered.tuning.reading.sources import Source, open_source
-from hpobench_ordered.tuning.reading.tables import Columns, Table, check_contexts, split_table
+from hpobench_ordered.tuning.reading.tables import TASK, Columns, Table, check_contexts, split_table
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,9 @@ def read_surrogate_data(
         columns: Columns of the table.
         direction: Whether the objective is minimised or maximised.
         drop_invalid: Whether rows that cannot be used are left out, instead of being an error.
+
+    Warns:
+        HistoryWarning: The table has no column of tasks, and other columns that are not used.
     """
     reader = Reader(
         drop_invalid, clip=False, source=table.name, is_history=False, allows_failed=False
@@ -219,6 +223,10 @@ def read_surrogate_data(
         reader.read(of_task.rows, space, direction=direction, context=of_task.context)
         for of_task in split_table(table, space, columns, reader)
     ]
+    is_one_task = columns.task is None and TASK not in table.frame.columns
+    if is_one_task and reader.ignored:
+        names = join_words(map(repr, reader.ignored))
+        warn(f"all rows are read as one task; if a column names the task, say so by task=: {names}")
     return reader.select_usable(history)
 
 
