@@ -174,6 +174,8 @@ def test_context_of_newsvendor_is_task_index():
         ("newsvendor@2", "unknown benchmark 'newsvendor@2'.*'newsvendor@1'"),
         ("newsvendor@x", "newsvendor@x"),
         ("nothing like it", "choose from .*yahpo-SCENARIO-INSTANCE"),
+        ("retrain", "'retrain' is a suite"),
+        ("retrian", "or a suite; did you mean 'retrain'"),
         ("", "choose from"),
     ],
 )

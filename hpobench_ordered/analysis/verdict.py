@@ -61,9 +61,10 @@ class ComparedMethods:
         """Describe the result as the end of a sentence that begins with "it is"."""
         n_others = len(self.better_than) + len(self.not_told_apart)
         words_for_few = {1: "the other method", 2: "the two others"}
-        others = words_for_few.get(n_others, f"all {n_others} others")
         if not self.better_than:
-            return f"not told apart from {others}"
+            any_other = words_for_few.get(n_others, f"any of the {n_others} others")
+            return f"not told apart from {any_other}"
+        others = words_for_few.get(n_others, f"all {n_others} others")
         if not self.not_told_apart:
             return f"better than {others}"
         counted = f"better than {len(self.better_than)} of {n_others} others"

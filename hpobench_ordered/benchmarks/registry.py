@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.data.artifact import is_artifact
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.exports import collect_specs, iter_exports
@@ -105,7 +106,8 @@ def suite(name: str) -> tuple[str, ...]:
     """
     names_of_suite = suites()
     if name not in names_of_suite:
-        raise UnknownNameError("suite", name, names_of_suite)
+        hint = f" ({name!r} is a benchmark)" if name in list_benchmarks() else ""
+        raise UnknownNameError("suite", name, names_of_suite, hint=hint)
     return tuple(
         benchmark
         for benchmark in names_of_suite[name]
@@ -150,10 +152,20 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
 
 
 def _hint_at_other_names(name: str) -> str:
-    """End the message on an unknown name with what else it could be, a folder or a pattern."""
+    """End the message on an unknown name with what else it could be: a folder, suite or pattern.
+
+    The patterns of names are long, and not written if a name or a suite is near.
+    """
     folders = [path.name for path in Path().iterdir() if path.is_dir()]
     if name in folders:
         return f" (the folder of that name is './{name}')"
+    if name in suites():
+        return f" ({name!r} is a suite)"
+    if suggest_nearest(name, list_benchmarks()):
+        return ""
+    near_suite = suggest_nearest(name, suites())
+    if near_suite:
+        return f" (or a suite{near_suite})"
     patterns = "; ".join(family.pattern for family in benchmark_families())
     return f" (or a name of the form {patterns})" if patterns else ""
 
