@@ -82,6 +82,7 @@ class Recorder:
         place: The task and the storage, for messages.
         trials: The trials that the study had when it was opened, in order.
         events: What had happened to the optimiser by then, in order.
+        settings_of_earlier: Settings recorded with each earlier task that was read, by its name.
 
     Raises:
         MissingExtraError: Optuna is not installed.
@@ -130,6 +131,7 @@ class Recorder:
         if trials:
             self._check_direction()
         self.trials = [_read_trial(trial) for trial in trials]
+        self.settings_of_earlier: dict[str, Mapping[str, Any]] = {}
         self._next_event = len(self.events)  # number of the event that is recorded next
 
     def _check_direction(self) -> None:
@@ -205,6 +207,8 @@ class Recorder:
                 continue
             if _list_directions(study) == [self._direction.value]:
                 earlier.append(opened)
+                settings = study.user_attrs.get(SETTINGS_ENTRY, {})
+                self.settings_of_earlier[study.study_name] = settings
             else:
                 others.append(repr(study.study_name))
         if others:

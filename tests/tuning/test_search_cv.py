@@ -32,6 +32,7 @@ from hpobench_ordered.errors import (
     ContinuedSearchWarning,
     EvaluationsError,
     ExperimentError,
+    HistoryWarning,
     InvalidSpaceError,
     StoreError,
 )
@@ -422,6 +423,14 @@ def test_task_with_other_settings_is_refused(changed, message):
     make_search(**options).fit(X, Y)
     with pytest.raises(StoreError, match=f"begun with other settings: .*{message}"):
         make_search(**(options | changed)).fit(X, Y)
+
+
+def test_earlier_task_with_another_metric_is_noticed():
+    storage = InMemoryStorage()
+    make_search(storage, "May").fit(X, Y)
+    make_search(storage, "June").fit(X, Y)  # without a warning
+    with pytest.warns(HistoryWarning, match="metric than 'roc_auc': 'May' by None, 'June' by None"):
+        make_search(storage, "July", scoring="roc_auc").fit(X, Y)
 
 
 def test_task_with_other_data_is_refused():

@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import ContinuedSearchWarning, ExperimentError, StoreError
@@ -33,6 +34,7 @@ from hpobench_ordered.tuning.optimiser import (
     optimiser,
 )
 from hpobench_ordered.tuning.reading.read import as_history
+from hpobench_ordered.tuning.reading.rows import warn
 from hpobench_ordered.tuning.reading.sources import Source, is_storage
 from hpobench_ordered.tuning.sklearn._space import EstimatorSpace, EstimatorSpaceLike, read_space
 
@@ -278,7 +280,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
     HistoryWarning
         Evaluations of earlier tasks are left out, as they are outside of `space`, or the method
-        does not use them.
+        does not use them. Or earlier tasks had another `scoring`.
 
     UserWarning
         `space` has fewer than `n_iter` configurations, as in scikit-learn.
@@ -557,6 +559,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         if recorder is not None:
             settings_before = recorder.settings
             history = recorder.read_earlier(space)
+            self._warn_if_other_metric(recorder.settings_of_earlier)
         elif self.history is None:
             history = ()
         elif is_storage(self.history):
@@ -574,6 +577,22 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             budget=settings_before.get("budget", n_iter),
             seed=self._choose_seed(settings_before.get("seed")),
         )
+
+    def _warn_if_other_metric(self, settings_of_earlier: Mapping[str, Mapping[str, Any]]) -> None:
+        """Warn of earlier searches whose scores are of another metric.
+
+        Args:
+            settings_of_earlier: Settings of each earlier task, by its name.
+        """
+        scoring = _describe(self.scoring)
+        others: list[str] = []
+        for task, settings in settings_of_earlier.items():
+            other_scoring = settings.get("scoring", scoring)
+            if other_scoring != scoring:
+                others.append(f"{task!r} by {other_scoring}")
+        if others:
+            listing = join_words(others)
+            warn(f"earlier tasks were scored by another metric than {scoring}: {listing}")
 
     def _choose_seed(self, seed_before: int | None) -> int:
         """Return `random_state` if it is an integer, else the earlier seed, else a random seed.
