@@ -47,7 +47,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
         >>> hbo.load("newsvender")
         Traceback (most recent call last):
             ...
-        hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'? ...
+        hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'?
     """
     return benchmark_spec(name).load(surrogate)
 
