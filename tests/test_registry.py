@@ -275,6 +275,14 @@ def test_surrogate_lacks_a_missing_package():
     assert surrogate.lacks == "install extra tables"
 
 
+def test_missing_files_come_before_missing_packages(monkeypatch, tmp_path):
+    """So a suite leaves out what must be fetched, whether its package is installed or not."""
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
+    surrogate = benchmark_spec("yahpo-xgboost-458").option()
+
+    assert replace(surrogate, extra=MISSING_PACKAGE).lacks == "fetch"
+
+
 def test_missing_package_is_named():
     """The error names the missing package and the extra that installs it."""
     spec = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE)

@@ -83,12 +83,18 @@ class SurrogateOption:
 
     @property
     def lacks(self) -> str:
-        """What must be done before the surrogate can be loaded, such as "fetch"; "" if nothing."""
-        if self.extra is not None and not self.extra.is_installed:
-            return f"install extra {self.extra.name}"
+        """What must be done before the surrogate can be loaded, such as "fetch"; "" if nothing.
+
+        Files come before packages, so that a suite leaves out what must be fetched or generated
+        whether its package is installed or not.
+        """
         if self.generated is not None and not self.generated.exists:
             return "generate"
-        return "fetch" if self.missing else ""
+        if self.missing:
+            return "fetch"
+        if self.extra is not None and not self.extra.is_installed:
+            return f"install extra {self.extra.name}"
+        return ""
 
     def check_ready(self, benchmark: str) -> None:
         """Check that the surrogate can be loaded without installing, generating or fetching.
