@@ -47,7 +47,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
         >>> hbo.load("newsvender")
         Traceback (most recent call last):
             ...
-        hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'?
+        hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'? ...
     """
     return benchmark_spec(name).load(surrogate)
 
@@ -152,19 +152,14 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
 
 
 def _hint_at_other_names(name: str) -> str:
-    """End the message on an unknown name with what else it could be: a folder, suite or pattern.
-
-    The patterns of names are long, and not written if a name or a suite is near.
-    """
+    """End the message on an unknown name with what else it could be: a folder, suite or pattern."""
     folders = [path.name for path in Path().iterdir() if path.is_dir()]
     if name in folders:
         return f" (the folder of that name is './{name}')"
     if name in suites():
         return f" ({name!r} is a suite)"
-    if suggest_nearest(name, list_benchmarks()):
-        return ""
     near_suite = suggest_nearest(name, suites())
-    if near_suite:
+    if near_suite and not suggest_nearest(name, list_benchmarks()):
         return f" (or a suite{near_suite})"
     patterns = "; ".join(family.pattern for family in benchmark_families())
     return f" (or a name of the form {patterns})" if patterns else ""

@@ -344,7 +344,7 @@ class Reader:
         extent_of_problem: dict[str, str] = {}
         for name, problem in self._problem_of_range.items():
             smallest, largest = self._extents[name]
-            extent = f" (the numbers of the column go from {smallest:.6g} to {largest:.6g})"
+            extent = f" (the numbers of the column go from {smallest:.10g} to {largest:.10g})"
             extent_of_problem[problem] = extent
         lines = []
         for problem, names_of_rows in self.rows_with_problem.items():
