@@ -278,9 +278,10 @@ def test_surrogate_lacks_a_missing_package():
 def test_missing_files_come_before_missing_packages(monkeypatch, tmp_path):
     """So a suite leaves out what must be fetched, whether its package is installed or not."""
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
-    surrogate = benchmark_spec("yahpo-xgboost-458").option()
+    spec = benchmark_spec("yahpo-xgboost-458")
+    surrogate = replace(spec.option(), extra=MISSING_PACKAGE)
 
-    assert replace(surrogate, extra=MISSING_PACKAGE).lacks == "fetch"
+    assert surrogate.lacks == "fetch"
 
 
 def test_missing_package_is_named():

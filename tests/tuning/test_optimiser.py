@@ -507,23 +507,20 @@ def test_refused_call_does_not_begin_the_task():
 
     # A study without trials is not begun either, whatever its direction.
     optuna.create_study(study_name="July", storage=storage, direction="maximize")
-    hbo.optimiser(direction="minimize", **options).ask()
-    (study,) = [s for s in optuna.get_all_study_summaries(storage) if s.study_name == "July"]
+    tuner = hbo.optimiser(direction="minimize", **options)
+    tuner.ask()
+    study = optuna.load_study(study_name="July", storage=storage)
     assert study.direction.name == "MINIMIZE"
 
 
 def test_studies_of_another_direction_are_no_earlier_tasks():
     storage = make_storage(space=numeric_space())
     other = optuna.create_study(study_name="accuracy", storage=storage, direction="maximize")
-    other.add_trial(optuna.trial.create_trial(value=1.0))
+    trial = optuna.trial.create_trial(value=1.0)
+    other.add_trial(trial)
     with pytest.warns(HistoryWarning, match="another direction are no earlier tasks: 'accuracy'"):
-        tuner = hbo.optimiser(
-            space=numeric_space(), direction="minimize", history=storage, task="July"
-        )
-    without_other = hbo.optimiser(
-        space=numeric_space(), direction="minimize", history=make_storage(space=numeric_space())
-    )
-    assert len(tuner.settings["history"]) == len(without_other.settings["history"])
+        tuner, _ = make_recorded(storage, space=numeric_space())
+    assert len(tuner.settings["history"]) == 2  # the toy tasks "0" and "1"
 
 
 def test_missing_earlier_task_is_noticed():

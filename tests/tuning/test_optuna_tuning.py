@@ -492,10 +492,12 @@ def test_sampler_from_studies_equals_the_optimiser():
 
 def test_first_study_has_no_earlier_ones():
     """The code that tunes every month then also runs in the first one."""
-    space = hbo.read_history(run_studies_of_three_months())[-1].space
+    history = hbo.read_history(run_studies_of_three_months())
+    space = history[-1].space
     sampler = OptunaSampler.from_studies("ordered-gp", [], space=space)
     study = optuna.create_study(sampler=sampler)
     study.optimize(make_objective_of_month(0), n_trials=2)
+
     tuner = hbo.optimiser("ordered-gp", space=space, history=None, direction="minimize")
     assert study.trials[0].params == tuner.ask()
 

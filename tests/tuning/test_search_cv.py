@@ -429,8 +429,9 @@ def test_earlier_task_with_another_metric_is_noticed():
     storage = InMemoryStorage()
     make_search(storage, "May").fit(X, Y)
     make_search(storage, "June").fit(X, Y)  # without a warning
+    july = make_search(storage, "July", scoring="roc_auc")
     with pytest.warns(HistoryWarning, match="metric than 'roc_auc': 'May' by None, 'June' by None"):
-        make_search(storage, "July", scoring="roc_auc").fit(X, Y)
+        july.fit(X, Y)
 
 
 def test_task_with_other_data_is_refused():

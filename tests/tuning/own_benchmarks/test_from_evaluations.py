@@ -253,9 +253,10 @@ def test_tasks_are_sorted_by_context():
     assert contexts == [{"size": 10}, {"size": 100}, {"size": 1000}]
 
 
-def test_table_without_tasks_names_the_columns_that_may_be_theirs():
+def test_columns_that_may_name_tasks_are_listed():
     """Evaluations of several tasks would be averaged as if they were of one."""
-    frame = make_table(numeric_space()).rename(columns={"task": "dataset"})
+    table = make_table(numeric_space())
+    frame = table.rename(columns={"task": "dataset"})
     with pytest.warns(HistoryWarning, match=r"read as one task; .*: 'dataset', 'size', 'host'"):
         make_benchmark(frame, numeric_space(), context=[], ordered=None)
 
