@@ -22,7 +22,7 @@ from hpobench_ordered.cli._output import print_json, print_table, print_text, sa
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.methods.base import MethodKind
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.space import SpaceChange
 from hpobench_ordered.surrogates.bundle import find_card
@@ -152,6 +152,12 @@ def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def describe_method(spec: MethodSpec) -> dict[str, Any]:
+    """What `list --methods` and `info` say of a method as JSON."""
+    fields = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
+    return {field: getattr(spec, field) for field in fields}
+
+
 def print_methods(*, as_json: bool) -> None:
     """Print which method to use when, and then all methods by kind, with what each needs.
 
@@ -160,8 +166,7 @@ def print_methods(*, as_json: bool) -> None:
     """
     specs = [method_spec(name) for name in list_methods()]
     if as_json:
-        fields = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
-        print_json([{field: getattr(spec, field) for field in fields} for spec in specs])
+        print_json([describe_method(spec) for spec in specs])
         return
 
     # Imported here, as most commands do not need it and start faster without it.
@@ -186,12 +191,18 @@ def print_methods(*, as_json: bool) -> None:
 @click.argument("name", shell_complete=complete_benchmark)
 @json_option
 @click.option(
-    "--bibtex", "shows_bibtex", is_flag=True, help="What to cite, also for a method, as BibTeX."
+    "--bibtex", "shows_bibtex", is_flag=True, help="What to cite, as BibTeX."
 )
 def info(name: str, as_json: bool, shows_bibtex: bool) -> None:
-    """Show a benchmark: objective, search space, tasks, surrogates and their quality."""
+    """Show a benchmark: objective, search space, tasks, surrogates and their quality.
+
+    Of a method it shows what it is, what it needs and where it comes from.
+    """
     if shows_bibtex:
         click.echo(read_bibtex(name), nl=False)
+        return
+    if name in list_methods():
+        print_method(method_spec(name), as_json=as_json)
         return
 
     spec = benchmark_spec(name)
@@ -215,6 +226,19 @@ def info(name: str, as_json: bool, shows_bibtex: bool) -> None:
     if card is not None:
         click.echo()
         click.echo(card.describe())
+
+
+def print_method(spec: MethodSpec, *, as_json: bool) -> None:
+    """Print what a method is, what it needs, and its source."""
+    if as_json:
+        print_json(describe_method(spec))
+        return
+    click.echo(f"{spec.name}, a method, version {spec.version}")
+    print_text(spec.summary)
+    click.echo()
+    print_text(f"group:  {spec.kind.value}")
+    print_text(f"needs:  {', '.join(spec.needs) or 'nothing'}")
+    print_text(f"source: {spec.source}")
 
 
 def read_bibtex(name: str) -> str:

@@ -104,6 +104,19 @@ def test_info_shows_benchmark(cli, text):
     assert text in cli("info", "yahpo-svm-1220").stdout
 
 
+def test_info_shows_method(cli):
+    text = cli("info", "fsbo").stdout
+    assert "fsbo, a method" in text
+    assert "needs:  1 earlier task, extra neural" in text
+    assert "Wistuba and Grabocka (2021)" in text
+
+
+def test_info_has_method_as_json(cli):
+    """It is the same as in the list of all methods."""
+    methods = json.loads(cli("list", "--methods", "--json").stdout)
+    assert json.loads(cli("info", "fsbo", "--json").stdout) in methods
+
+
 @pytest.fixture
 def info_as_json(cli):
     """What `info` says of yahpo-svm-1220 as JSON."""
