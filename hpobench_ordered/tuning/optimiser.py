@@ -615,7 +615,8 @@ def to_objective_value(value: float | None) -> float:
     """
     if value is None:
         return math.nan
-    if not isinstance(value, SupportsFloat):  # such as a text
+    is_number = isinstance(value, SupportsFloat)  # not a text, which `float` would read
+    if not is_number or np.ndim(value) > 0:  # an array converts itself only if it has no axes
         raise EvaluationsError(
             f"an objective value must be a number, or None for a failure, but got {value!r}"
         )

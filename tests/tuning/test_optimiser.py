@@ -215,8 +215,9 @@ def test_invalid_config_is_not_told(config, message):
     [
         ("0.5", "must be a number, or None for a failure"),
         ([0.5, 1], "must be a number, or None for a failure"),
+        (np.array([0.5]), "must be a number, or None for a failure"),
     ],
-    ids=["text", "list"],
+    ids=["text", "list", "array"],
 )
 def test_invalid_value_is_not_told(value, message):
     tuner, _ = make_tuner("bo", space=numeric_space())
