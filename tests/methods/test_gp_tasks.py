@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from hpobench_ordered._typing import FloatArray
@@ -215,7 +216,10 @@ class TestOneTaskWithoutLevel:
 
 
 def test_fit_continues_where_it_ended():
-    """A fit of five steps and its continuation each lower the value, minus the log density."""
+    """A fit of five steps and its continuation each lower the value, minus the log density.
+
+    SciPy's optimiser hardly lowers it further.
+    """
     observed = make_observations([12, 9, 12, 5])
     start = tasks.Fit.start(observed, make_prior(observed))
     short_fit = tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=5)
@@ -223,11 +227,19 @@ def test_fit_continues_where_it_ended():
 
     value_at_start, _ = negative_log_posterior(observed, start.x)
     value_of_short, _ = negative_log_posterior(observed, short_fit.x)
-    value_of_continued, gradient = negative_log_posterior(observed, continued_fit.x)
+    value_of_continued, _ = negative_log_posterior(observed, continued_fit.x)
     assert value_at_start >= value_of_short >= value_of_continued
     assert value_at_start > value_of_continued + 1.0
-    # Close to the optimum, where the gradient is 0.
-    assert np.abs(gradient).max() < 2.0
+
+    prior = make_prior(observed)
+    polished = minimize(
+        lambda x: negative_log_posterior(observed, x),
+        continued_fit.x,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(prior.lower, prior.upper, strict=True)),
+    )
+    assert value_of_continued < polished.fun + 0.2
 
 
 def test_fit_recovers_scales_of_tasks():
