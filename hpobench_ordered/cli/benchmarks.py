@@ -190,9 +190,7 @@ def print_methods(*, as_json: bool) -> None:
 @click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")
 @click.argument("name", shell_complete=complete_benchmark)
 @json_option
-@click.option(
-    "--bibtex", "shows_bibtex", is_flag=True, help="What to cite, as BibTeX."
-)
+@click.option("--bibtex", "shows_bibtex", is_flag=True, help="What to cite, as BibTeX.")
 def info(name: str, as_json: bool, shows_bibtex: bool) -> None:
     """Show a benchmark: objective, search space, tasks, surrogates and their quality.
 
