@@ -623,6 +623,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=9,
+        version=10,
     ),
 )

@@ -100,7 +100,7 @@ class TaskPriors:
     """
 
     base: Priors = Priors()
-    memory: LogPrior = LogPrior(mean=math.log(6.0), sd=1.0, lower=-2.0, upper=6.0)
+    memory: LogPrior = LogPrior(mean=math.log(50.0), sd=2.0, lower=-2.0, upper=6.0)
     novelty: LogPrior = LogPrior(mean=-2.0, sd=1.5, lower=-7.0, upper=3.0)
     scale: LogPrior = LogPrior(mean=0.0, sd=0.5, lower=-4.0, upper=4.0)
     level: float = 4.0
