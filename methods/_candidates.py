@@ -234,6 +234,12 @@ class TriedConfigurations:
         """Whether coded values (d,) were tried."""
         return configuration_key(values) in self._keys
 
+    def find_tried(self, unit: FloatArray) -> BoolArray:
+        """Find which configurations in the unit cube, (m, d), were tried, (m,)."""
+        unified = _unify_representations(self._space.decode(unit))
+        # The bytes of a row are its `configuration_key`.
+        return np.array([row.tobytes() in self._keys for row in unified])
+
     def find_best_untried(
         self, unit: FloatArray, scores: FloatArray
     ) -> tuple[int, FloatArray] | None:

@@ -296,12 +296,28 @@ class OrderedGP(BayesianOptimisation):
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             lowest_loss = min(lowest_loss, float(pending_means.min()))
 
-        def score(unit: FloatArray) -> FloatArray:
+        def score_roughly(unit: FloatArray) -> FloatArray:
             """Compute log expected improvement (m,) of candidates in the unit cube, (m, d)."""
             # Low scores cannot decide and may be rough, which saves time. Those within the distance
             # `slack` of the largest are exact, as candidates near good configurations are chosen
             # only if their score is larger than others by `LOG_ADVANTAGE`.
             return process.score_candidates(self.features(unit), lowest_loss, slack=LOG_ADVANTAGE)
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Score candidates in the unit cube, (m, d), such that the best untried one is exact.
+
+            Its score would be rough if a tried candidate had a larger one. Then tried candidates
+            have the score minus infinity, unless all were tried.
+            """
+            scores = score_roughly(unit)
+            best = unit[[scores.argmax()]]
+            if not self._tried.find_tried(best).any():
+                return scores
+            is_untried = ~self._tried.find_tried(unit)
+            if is_untried.any():
+                scores[:] = -np.inf
+                scores[is_untried] = score_roughly(unit[is_untried])
+            return scores
 
         return score
 
@@ -310,8 +326,7 @@ class OrderedGP(BayesianOptimisation):
 
         def score(unit: FloatArray) -> FloatArray:
             """Compute minus the posterior mean (m,) of candidates in the unit cube, (m, d)."""
-            mean, _ = process.predict(self.features(unit))
-            return -mean
+            return -process.predict_mean(self.features(unit))
 
         return score
 
@@ -323,7 +338,7 @@ class OrderedGP(BayesianOptimisation):
         """
         if self.evaluation_count > 0:
             return float(process.scale_current_losses().min())
-        predicted_means, _ = process.predict(self.features(sources.best_points))
+        predicted_means = process.predict_mean(self.features(sources.best_points))
         return float(predicted_means.min())
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
@@ -413,18 +428,23 @@ class OrderedGP(BayesianOptimisation):
         Returns:
             The coded values of the candidate, (d,); None if there is none.
         """
+        (mean_of_point,) = process.predict_mean(self.features(point[None]))
+        loss_to_beat = min(mean_of_point, process.scale_current_losses().min())
+
         unit = next(self.iter_candidates())  # a block of random candidates
         if near_best is not None:
             unit = np.concatenate([unit, near_best])
+        # Standard deviations take most of the time; those of the others would not matter.
+        unit = unit[process.predict_mean(self.features(unit)) < loss_to_beat]
+        if not len(unit):
+            return None
         means, sds = process.predict(self.features(unit))
         upper_bounds = means + sds
         best_untried = self._tried.find_best_untried(unit, -upper_bounds)
         if best_untried is None:  # all candidates were tried
             return None
         row, values = best_untried
-        (mean_of_point,), _ = process.predict(self.features(point[None]))
-        lowest_loss = process.scale_current_losses().min()
-        is_surely_better = upper_bounds[row] < min(mean_of_point, lowest_loss)
+        is_surely_better = upper_bounds[row] < loss_to_beat
         return values if is_surely_better else None
 
     def _draw_near_best(self) -> FloatArray | None:
@@ -444,7 +464,11 @@ class OrderedGP(BayesianOptimisation):
         best_first = np.argsort(self.evaluated_losses(), kind="stable")
         best_of_this_task = self.evaluated_units()[best_first[:1]]  # none before the first trial
         centres = np.concatenate([best_of_this_task, self.sources.best_points])
-        return draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
+        near = draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
+        # Some equal their centre, and are no new candidates. Centres are used in turn.
+        is_moved = (near != np.resize(centres, near.shape)).any(axis=1)
+        moved: FloatArray = near[is_moved]
+        return moved
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
         """Bring the model up to date with the evaluations told so far, and return it.

@@ -579,6 +579,10 @@ class TaskProcess:
         sd = self._compute_deviation(self._L, cross)  # it overwrites `cross`
         return mean, sd
 
+    def predict_mean(self, X: FloatArray) -> FloatArray:
+        """Predict the posterior mean alone, (m,), at features X (m, p), as `predict` does."""
+        return self._alpha @ self._cross_covariance(X)
+
     def score_candidates(self, X: FloatArray, best: float, *, slack: float) -> FloatArray:
         """Compute the log expected improvement of candidates, exactly where it may be the largest.
 

@@ -10,8 +10,9 @@ from bowls import bowl, make_bowl_task, suggest_on_bowl
 from by_hand import UNIT_SQUARE
 from histories import minimised
 
-from hpobench_ordered import Evaluations
+from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 from hpobench_ordered.methods._gp.tasks import TaskProcess
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
@@ -22,6 +23,7 @@ from hpobench_ordered.methods.ordered_gp import (
     compute_task_inputs,
     draw_rows,
 )
+from hpobench_ordered.space.parameters import Parameter
 
 EARLIER_PLACES = (0.2, 0.3, 0.4, 0.5)
 """Optima of four earlier tasks, which drift towards that of the current one, 0.6."""
@@ -261,6 +263,48 @@ def test_model_uses_nearest_tasks_by_context():
     method = by_hand.make_method(WithTwoTasks, history, context={"size": 0})
     expected = [select_best_configuration(task) for task in (task_of_size_1, task_of_size_7)]
     np.testing.assert_array_equal(method.sources.best_values, expected)
+
+
+def test_bounds_of_scores_do_not_change_suggestions(monkeypatch):
+    """In a space of 729 configurations, suggestions are those of exact scores.
+
+    The best candidates were often tried; the scores of all others might then be mere bounds.
+    """
+    history = [make_grid_task(place) for place in EARLIER_PLACES]
+    suggestions = suggest_on_grid(history)
+    with monkeypatch.context() as patch:
+        patch.setattr(TaskProcess, "score_candidates", score_exactly)
+        expected = suggest_on_grid(history)
+    np.testing.assert_array_equal(suggestions, expected)
+
+
+GRID = SearchSpace([Parameter.number(name, 0, 8, integer=True) for name in "xyz"])
+"""A space of 729 configurations."""
+
+
+def make_grid_task(place: float) -> Evaluations:
+    """Make thirty random evaluations of a bowl on the grid, with its optimum at 8 `place`."""
+    values = np.random.default_rng(int(1000 * place)).integers(0, 9, (30, 3)).astype(float)
+    return minimised(str(place), {}, values, compute_grid_losses(values, place), GRID)
+
+
+def compute_grid_losses(values: FloatArray, place: float) -> FloatArray:
+    """Compute the losses (n,) of a bowl and a ripple at configurations (n, 3) of the grid."""
+    bowl_losses = ((values / 8 - place) ** 2).sum(axis=1)
+    ripple = 0.1 * np.sin(7.0 * values[:, 0])
+    return bowl_losses + ripple
+
+
+def suggest_on_grid(history: list[Evaluations]) -> FloatArray:
+    """Play `ordered-gp` for twenty trials on the task at 0.6; return its suggestions, (20, 3)."""
+    method = by_hand.make_method(OrderedGP, history, space=GRID)
+    return by_hand.run_trials(method, lambda values: compute_grid_losses(values, 0.6), trials=20)
+
+
+def score_exactly(process: TaskProcess, X: FloatArray, best: float, *, slack: float) -> FloatArray:
+    """Compute the exact log expected improvement (m,) of all candidates, features X (m, p)."""
+    means, sds = process.predict(X)
+    return log_expected_improvement(means, sds, best)
 
 
 def test_extended_model_equals_new_one():
