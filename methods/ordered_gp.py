@@ -47,10 +47,12 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-MAX_SOURCES = 200
-"""The model uses at most this many evaluations of earlier tasks, of each task the same number."""
-MAX_FITTED_SOURCES = 100
-"""The hyperparameters are fitted to at most this many of them."""
+MAX_FITTED_SOURCES = 200
+"""The hyperparameters are fitted to at most this many evaluations of earlier tasks, of each task
+the same number."""
+MIN_PER_TASK = 25
+"""The model uses as many evaluations of each earlier task as the fit, but at least this many, or
+all that the task has."""
 MIN_INPUTS = 2
 """Common context quantities are inputs of the model if there are at least this many; a single one
 only gives the order of the tasks."""
@@ -90,8 +92,7 @@ class Sources:
                 nearest task last.
             rng: Draws the evaluations.
         """
-        # The total of evaluations is divided evenly among the tasks.
-        max_per_task = MAX_SOURCES // len(tasks)
+        max_per_task = max(MIN_PER_TASK, MAX_FITTED_SOURCES // len(tasks))
         rows_of_tasks = [draw_rows(len(task), max_per_task, rng) for task in tasks]
         values = [task.values[rows] for task, rows in zip(tasks, rows_of_tasks, strict=True)]
         losses, units = standardise_chosen_losses(tasks, rows_of_tasks)
@@ -138,7 +139,7 @@ def standardise_chosen_losses(
 def draw_fitted_rows(counts: Sequence[int], rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Draw the evaluations to which the model's hyperparameters are fitted.
 
-    There are at most `MAX_FITTED_SOURCES`, of each task the same number.
+    There are at most `MAX_FITTED_SOURCES`, divided evenly among the tasks.
 
     Args:
         counts: Number of the model's evaluations of each task.
@@ -180,7 +181,7 @@ class OrderedGP(BayesianOptimisation):
         near_candidates: Number of candidates near good configurations.
     """
 
-    max_earlier_tasks = 8
+    max_earlier_tasks = 24
     random_candidates = 2000
     near_candidates = 1000
 
@@ -625,11 +626,7 @@ def rank_values(values: FloatArray) -> IntArray:
 
 
 def draw_rows(available: int, count: int, rng: np.random.Generator) -> IntArray:
-    """Draw `count` of the rows from 0 to `available` - 1, or all if there are no more; ascending.
-
-    If `count` is 0, one is drawn nevertheless, so that no task is left without an evaluation.
-    """
-    count = max(1, count)
+    """Draw `count` of the rows from 0 to `available` - 1, or all if they are fewer; ascending."""
     if available <= count:
         return np.arange(available)
     drawn = rng.permutation(available)[:count]
@@ -647,6 +644,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=10,
+        version=11,
     ),
 )

@@ -84,16 +84,16 @@ class FewCandidates(OrderedGP):
     near_candidates = 250
 
 
-class Nearest3(OrderedGP):
-    """Three earlier tasks."""
-
-    max_earlier_tasks = 3
-
-
 class Nearest5(OrderedGP):
     """Five earlier tasks."""
 
     max_earlier_tasks = 5
+
+
+class Nearest8(OrderedGP):
+    """Eight earlier tasks."""
+
+    max_earlier_tasks = 8
 
 
 class Nearest15(OrderedGP):
@@ -187,8 +187,8 @@ VARIANTS: dict[str, type[OrderedGP]] = {
     "no novelty": NoNovelty,
     "no order": NoOrder,
     "a quarter of the candidates": FewCandidates,
-    "3 tasks": Nearest3,
     "5 tasks": Nearest5,
+    "8 tasks": Nearest8,
     "15 tasks": Nearest15,
     "none near": NoneNear,
     "bests first": BestsFirst,

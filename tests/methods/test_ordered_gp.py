@@ -16,8 +16,6 @@ from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 from hpobench_ordered.methods._gp.tasks import TaskProcess
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
-    MAX_FITTED_SOURCES,
-    MAX_SOURCES,
     OrderedGP,
     compute_task_distances,
     compute_task_inputs,
@@ -234,19 +232,22 @@ def test_last_task_says_less_without_an_order():
 
 
 def test_model_uses_part_of_large_history():
-    """Of twenty tasks of 1000 evaluations, some tasks are used, and the same number of each.
+    """Of thirty tasks of 1000 evaluations, 24 are used, with 25 each; 200 in all are fitted to."""
+    history = [make_bowl_task(place=k / 30, trials=1000) for k in range(30)]
 
-    They are `max_earlier_tasks` tasks, with `MAX_SOURCES` evaluations in all. The
-    hyperparameters of the model are fitted to fewer evaluations still.
-    """
-    history = [make_bowl_task(place=k / 20, trials=1000) for k in range(20)]
+    sources = make_method(history).sources
 
-    method = make_method(history)
+    assert sources.counts.tolist() == [25] * 24
+    assert sources.fitted_counts.tolist() == [8] * 24
 
-    used_tasks = OrderedGP.max_earlier_tasks
-    evaluations_of_each = MAX_SOURCES // used_tasks
-    assert method.sources.counts.tolist() == [evaluations_of_each] * used_tasks
-    assert method.sources.fitted_counts.sum() <= MAX_FITTED_SOURCES
+
+def test_model_uses_more_evaluations_of_few_tasks():
+    """Of four tasks of 1000 evaluations, 50 of each are used, and fitted to."""
+    history = [make_bowl_task(place=k / 4, trials=1000) for k in range(4)]
+
+    sources = make_method(history).sources
+
+    assert sources.counts.tolist() == sources.fitted_counts.tolist() == [50] * 4
 
 
 def test_model_uses_nearest_tasks_by_context():
@@ -363,9 +364,9 @@ def test_number_of_inputs(history, current, quantities):
     assert inputs.shape == (len(history) + 1, quantities)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(0, 1), (7, 7), (50, 50), (60, 50)])
+@pytest.mark.parametrize(("count", "expected"), [(7, 7), (50, 50), (60, 50)])
 def test_drawn_rows(count, expected):
-    """`count` of 50 rows are drawn, one if none is asked for, and all if more are."""
+    """`count` of 50 rows are drawn, and all if more are asked for."""
     rows = draw_rows(50, count, np.random.default_rng(0))
     assert len(set(rows.tolist()) & set(range(50))) == len(rows) == expected
     assert (np.diff(rows) > 0).all()
