@@ -236,9 +236,12 @@ class TriedConfigurations:
 
     def find_tried(self, unit: FloatArray) -> BoolArray:
         """Find which configurations in the unit cube, (m, d), were tried, (m,)."""
-        unified = _unify_representations(self._space.decode(unit))
-        # The bytes of a row are its `configuration_key`.
-        return np.array([row.tobytes() in self._keys for row in unified])
+        values = self._space.decode(unit)
+        is_tried = np.empty(len(values), dtype=bool)
+        for row, unified in enumerate(_unify_representations(values)):
+            key = unified.tobytes()  # as `configuration_key` makes it, for one row
+            is_tried[row] = key in self._keys
+        return is_tried
 
     def find_best_untried(
         self, unit: FloatArray, scores: FloatArray

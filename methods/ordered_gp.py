@@ -311,13 +311,16 @@ class OrderedGP(BayesianOptimisation):
             have the score minus infinity, unless all were tried.
             """
             scores = score_roughly(unit)
-            best = unit[[scores.argmax()]]
-            if not self._tried.find_tried(best).any():
+            best_row = scores.argmax()
+            is_best_tried = self._tried.find_tried(unit[[best_row]])
+            if not is_best_tried.any():
                 return scores
-            is_untried = ~self._tried.find_tried(unit)
-            if is_untried.any():
-                scores[:] = -np.inf
-                scores[is_untried] = score_roughly(unit[is_untried])
+
+            is_tried = self._tried.find_tried(unit)
+            if is_tried.all():
+                return scores
+            scores[is_tried] = -np.inf
+            scores[~is_tried] = score_roughly(unit[~is_tried])
             return scores
 
         return score
@@ -430,13 +433,15 @@ class OrderedGP(BayesianOptimisation):
             The coded values of the candidate, (d,); None if there is none.
         """
         (mean_of_point,) = process.predict_mean(self.features(point[None]))
-        loss_to_beat = min(mean_of_point, process.scale_current_losses().min())
+        lowest_loss = process.scale_current_losses().min()
+        loss_to_beat = min(mean_of_point, lowest_loss)
 
         unit = next(self.iter_candidates())  # a block of random candidates
         if near_best is not None:
             unit = np.concatenate([unit, near_best])
         # Standard deviations take most of the time; those of the others would not matter.
-        unit = unit[process.predict_mean(self.features(unit)) < loss_to_beat]
+        means = process.predict_mean(self.features(unit))
+        unit = unit[means < loss_to_beat]
         if not len(unit):
             return None
         means, sds = process.predict(self.features(unit))
@@ -467,7 +472,8 @@ class OrderedGP(BayesianOptimisation):
         centres = np.concatenate([best_of_this_task, self.sources.best_points])
         near = draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
         # Some equal their centre, and are no new candidates. Centres are used in turn.
-        is_moved = (near != np.resize(centres, near.shape)).any(axis=1)
+        centre_of_each = np.resize(centres, near.shape)
+        is_moved = (near != centre_of_each).any(axis=1)
         moved: FloatArray = near[is_moved]
         return moved
 
