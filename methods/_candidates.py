@@ -234,9 +234,8 @@ class TriedConfigurations:
         """Whether coded values (d,) were tried."""
         return configuration_key(values) in self._keys
 
-    def find_tried(self, unit: FloatArray) -> BoolArray:
-        """Find which configurations in the unit cube, (m, d), were tried, (m,)."""
-        values = self._space.decode(unit)
+    def find_tried(self, values: FloatArray) -> BoolArray:
+        """Find which rows of coded values (m, d) were tried, (m,)."""
         is_tried = np.empty(len(values), dtype=bool)
         for row, unified in enumerate(_unify_representations(values)):
             key = unified.tobytes()  # as `configuration_key` makes it, for one row
@@ -274,11 +273,10 @@ class TriedConfigurations:
 
     def find_first_untried(self, values: FloatArray) -> int | None:
         """Find the first row of coded values (m, d) that was not tried; None if all were tried."""
-        for row, unified in enumerate(_unify_representations(values)):
-            key = unified.tobytes()  # as `configuration_key` makes it, for one row
-            if key not in self._keys:
-                return row
-        return None
+        is_untried = ~self.find_tried(values)
+        if not is_untried.any():
+            return None
+        return int(is_untried.argmax())
 
 
 def configuration_key(values: FloatArray) -> bytes:

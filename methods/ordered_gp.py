@@ -312,11 +312,11 @@ class OrderedGP(BayesianOptimisation):
             """
             scores = score_roughly(unit)
             best_row = scores.argmax()
-            is_best_tried = self._tried.find_tried(unit[[best_row]])
-            if not is_best_tried.any():
+            best_values = self.space.decode(unit[[best_row]])[0]
+            if best_values not in self._tried:
                 return scores
 
-            is_tried = self._tried.find_tried(unit)
+            is_tried = self._tried.find_tried(self.space.decode(unit))
             if is_tried.all():
                 return scores
             scores[is_tried] = -np.inf

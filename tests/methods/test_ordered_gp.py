@@ -232,7 +232,7 @@ def test_last_task_says_less_without_an_order():
 
 
 def test_model_uses_part_of_large_history():
-    """Of thirty tasks of 1000 evaluations, 24 are used, with 25 each; 200 in all are fitted to."""
+    """Of thirty tasks of 1000 evaluations, 24 are used, with 25 each, and eight for the fit."""
     history = [make_bowl_task(place=k / 30, trials=1000) for k in range(30)]
 
     sources = make_method(history).sources
@@ -242,7 +242,7 @@ def test_model_uses_part_of_large_history():
 
 
 def test_model_uses_more_evaluations_of_few_tasks():
-    """Of four tasks of 1000 evaluations, 50 of each are used, and fitted to."""
+    """Of four tasks of 1000 evaluations, 50 each are used, and all of these for the fit."""
     history = [make_bowl_task(place=k / 4, trials=1000) for k in range(4)]
 
     sources = make_method(history).sources
