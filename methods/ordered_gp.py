@@ -53,9 +53,6 @@ the same number."""
 MIN_PER_TASK = 25
 """The model uses as many evaluations of each earlier task as the fit, but at least this many, or
 all that the task has."""
-MIN_INPUTS = 2
-"""Common context quantities are inputs of the model if there are at least this many; a single one
-only gives the order of the tasks."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -179,11 +176,13 @@ class OrderedGP(BayesianOptimisation):
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
+        nearest_bests: Number of nearest earlier tasks whose best configurations they are near.
     """
 
     max_earlier_tasks = 24
     random_candidates = 2000
     near_candidates = 1000
+    nearest_bests = 8
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use."""
@@ -427,21 +426,20 @@ class OrderedGP(BayesianOptimisation):
         Args:
             process: The model.
             point: The configuration in the unit cube, shape (d,).
-            near_best: Candidates near good configurations, beside the random ones.
+            near_best: Candidates near good configurations; other candidates are not looked at.
 
         Returns:
             The coded values of the candidate, (d,); None if there is none.
         """
+        if near_best is None:
+            return None
         (mean_of_point,) = process.predict_mean(self.features(point[None]))
         lowest_loss = process.scale_current_losses().min()
         loss_to_beat = min(mean_of_point, lowest_loss)
 
-        unit = next(self.iter_candidates())  # a block of random candidates
-        if near_best is not None:
-            unit = np.concatenate([unit, near_best])
         # Standard deviations take most of the time; those of the others would not matter.
-        means = process.predict_mean(self.features(unit))
-        unit = unit[means < loss_to_beat]
+        means = process.predict_mean(self.features(near_best))
+        unit = near_best[means < loss_to_beat]
         if not len(unit):
             return None
         means, sds = process.predict(self.features(unit))
@@ -456,8 +454,8 @@ class OrderedGP(BayesianOptimisation):
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configurations of this task and of earlier ones.
 
-        They are drawn around the best configuration of this task, and around the best one of each
-        earlier task. Without an earlier task they are those of `bo`.
+        They are drawn around the best configuration of this task, and around those of the
+        `nearest_bests` nearest earlier tasks. Without an earlier task they are those of `bo`.
 
         Returns:
             Candidates in the unit cube, (m, d). None in a small space, where all configurations are
@@ -469,7 +467,8 @@ class OrderedGP(BayesianOptimisation):
             return None
         best_first = np.argsort(self.evaluated_losses(), kind="stable")
         best_of_this_task = self.evaluated_units()[best_first[:1]]  # none before the first trial
-        centres = np.concatenate([best_of_this_task, self.sources.best_points])
+        bests_of_nearest_tasks = self.sources.best_points[: self.nearest_bests]
+        centres = np.concatenate([best_of_this_task, bests_of_nearest_tasks])
         near = draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
         # Some equal their centre, and are no new candidates. Centres are used in turn.
         centre_of_each = np.resize(centres, near.shape)
@@ -605,8 +604,8 @@ def compute_task_inputs(
 ) -> FloatArray:
     """Compute the inputs of the model that describe each task of the history and the current one.
 
-    They are the standardised context quantities that all tasks have, if there are at least
-    `MIN_INPUTS` of them. A single quantity, such as a date, is no input but only orders the tasks:
+    They are the standardised context quantities that all tasks have, if there are two or more of
+    them. A single quantity, such as a date, is no input but only orders the tasks:
     a drift continues from the last task, which a smooth function of the date does not express.
     Without earlier tasks there are no inputs.
 
@@ -619,7 +618,7 @@ def compute_task_inputs(
     """
     table = tabulate_contexts(history, context)  # (T, common quantities)
     task_count, quantity_count = table.shape
-    if not history or quantity_count < MIN_INPUTS:
+    if not history or quantity_count <= 1:
         return np.empty((task_count, 0))
     return standardise_contexts(table)
 
@@ -650,6 +649,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=11,
+        version=12,
     ),
 )
