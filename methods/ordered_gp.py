@@ -176,7 +176,8 @@ class OrderedGP(BayesianOptimisation):
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
-        nearest_bests: Number of nearest earlier tasks whose best configurations they are near.
+        nearest_bests: Number of earlier tasks, the nearest ones, near whose best configurations
+            candidates are drawn.
     """
 
     max_earlier_tasks = 24
@@ -605,9 +606,9 @@ def compute_task_inputs(
     """Compute the inputs of the model that describe each task of the history and the current one.
 
     They are the standardised context quantities that all tasks have, if there are two or more of
-    them. A single quantity, such as a date, is no input but only orders the tasks:
-    a drift continues from the last task, which a smooth function of the date does not express.
-    Without earlier tasks there are no inputs.
+    them. A single quantity, such as a date, is no input but only orders the tasks: a drift
+    continues from the last task, which a smooth function of the date does not express. Without
+    earlier tasks there are no inputs.
 
     Args:
         history: Contexts of the earlier tasks, oldest first.
