@@ -62,7 +62,7 @@ LOG_NOISE_BOUNDS = (-12.0, 0.0)
 LOG_BETA_BOUNDS = (-LOG_NOISE_BOUNDS[1], -LOG_NOISE_BOUNDS[0])
 """Bounds of log beta."""
 TASK_PARAMETER_BOUNDS = (-20.0, 20.0)
-"""Bounds of the parameters of the tasks' covariance."""
+"""Bounds of the parameters of the tasks' covariance, and of those of their descriptions."""
 INITIAL_LOG_NOISE = -3.0
 """log s2 before the fit. With the authors' 1e-5, whose losses are not standardised, a regression
 starts at a million nats, from which a fit does not recover."""
@@ -473,7 +473,8 @@ class LinearModel(JointModel):
         # The bounds of each part of x, and how many parameters it has.
         unbounded = (-math.inf, math.inf)
         self.bounds = stack_bounds(
-            (unbounded, self._network_end),
+            (TASK_PARAMETER_BOUNDS, len(task_parameters)),
+            (unbounded, len(weights)),
             (LOG_ALPHA_BOUNDS, 1),
             (LOG_BETA_BOUNDS, noise_count),
         )
