@@ -245,9 +245,7 @@ def negative_log_likelihood(
     alpha = compiled.solve(R, y)  # K^-1 y
     K_inverse = compiled.inverse_from_factor(R)
 
-    # The compiled function includes a prior of theta, which a precision of 0 removes.
-    flat = np.zeros(THETA_SIZE)
-    value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
+    value = compiled.negative_log_likelihood(y, R, alpha)
     grad_outputs = compute_output_gradient(Phi, F, K_inverse, alpha, theta)
     grad_weights, _ = pull_back(grad_outputs)
     grad_theta = -compiled.likelihood_gradient(S, K, F, K_inverse, alpha, theta)

@@ -174,13 +174,11 @@ def negative_log_likelihood(
 
     value = 0.5 * float(b @ b)  # minus the log prior of b, up to a constant
     gradient = np.zeros(len(theta))
-    # The compiled function includes a prior of theta, which a precision of 0 removes.
-    flat = np.zeros(len(theta))
     for task, covariance in zip(tasks, covariances, strict=True):
         K, F, R = covariance.K, covariance.F, covariance.R
         residuals = task.y - task.Phi @ b
         alpha = compiled.solve(R, residuals)  # K^-1 (y - Phi b)
-        value += compiled.negative_log_posterior_from(residuals, R, alpha, theta, flat, flat)
+        value += compiled.negative_log_likelihood(residuals, R, alpha)
         # b depends on theta, but adds nothing to the gradient, as it is the best for this theta.
         gradient -= compiled.likelihood_gradient(task.S, K, F, covariance.invert(), alpha, theta)
     return value, gradient, b

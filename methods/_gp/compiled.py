@@ -370,6 +370,24 @@ def likelihood_gradient(
 
 
 @compiled
+def negative_log_likelihood(y: FloatArray, R: FloatArray, alpha: FloatArray) -> float:
+    """Compute minus the log likelihood of losses y, whose covariance is K.
+
+    Rasmussen and Williams (2006), equation 2.30: y^T alpha / 2 + sum_i log R_ii + n / 2 log(2 pi),
+    where the sum is half the log determinant of K.
+
+    Args:
+        y: Losses, shape (n,).
+        R: Upper Cholesky factor of K, shape (n, n).
+        alpha: K^-1 y, shape (n,).
+    """
+    value: float = 0.5 * y.shape[0] * LOG_2PI
+    for i in range(y.shape[0]):
+        value += 0.5 * y[i] * alpha[i] + math.log(R[i, i])
+    return value
+
+
+@compiled
 def negative_log_posterior_from(
     y: FloatArray,
     R: FloatArray,
@@ -380,21 +398,17 @@ def negative_log_posterior_from(
 ) -> float:
     """Compute minus the log posterior of theta, up to the prior's constant.
 
-    Rasmussen and Williams (2006), equation 2.30: half the log determinant of the covariance K is
-    the sum of log R_ii. To minus the log likelihood, y^T alpha / 2 + sum_i log R_ii +
-    n / 2 log(2 pi), each prior adds w (theta - mu)^2 / 2.
+    To minus the log likelihood, each prior adds w (theta - mu)^2 / 2.
 
     Args:
         y: Losses, shape (n,).
-        R: Upper Cholesky factor of K, shape (n, n).
+        R: Upper Cholesky factor of their covariance K, shape (n, n).
         alpha: K^-1 y, shape (n,).
         theta: Log hyperparameters.
         mu: Means of their normal priors, shaped as theta.
         w: Precisions of the priors, shaped as theta; 0 for a flat prior.
     """
-    value: float = 0.5 * y.shape[0] * LOG_2PI
-    for i in range(y.shape[0]):
-        value += 0.5 * y[i] * alpha[i] + math.log(R[i, i])
+    value = negative_log_likelihood(y, R, alpha)
     for k in range(theta.shape[0]):
         value += 0.5 * w[k] * (theta[k] - mu[k]) ** 2
     return value

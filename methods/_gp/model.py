@@ -238,15 +238,8 @@ class GaussianProcess:
         return cls(X, y, kernel=kernel, theta=best_theta)
 
     def log_marginal_likelihood(self) -> float:
-        """Compute the log marginal likelihood of the observations, for these hyperparameters.
-
-        Under flat priors, whose precision is 0, it equals the log posterior of the hyperparameters,
-        which the compiled function computes.
-        """
-        zeros = np.zeros(len(self.theta))
-        return -compiled.negative_log_posterior_from(
-            self._y, self._R, self._alpha, self.theta, zeros, zeros
-        )
+        """Compute the log marginal likelihood of the observations, for these hyperparameters."""
+        return -compiled.negative_log_likelihood(self._y, self._R, self._alpha)
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the noise-free function at new features, from the observations.
