@@ -222,6 +222,77 @@ def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 @compiled
+def couple_by_tasks(matrix: FloatArray, B: FloatArray, tasks: IntArray) -> None:
+    """Multiply the entries for pairs of observations by those of B for their tasks, in place.
+
+    Args:
+        matrix: Only its upper triangle is read and changed, shape (n, n).
+        B: An entry for each pair of T tasks, shape (T, T).
+        tasks: Index of the task of each observation, shape (n,).
+    """
+    n = matrix.shape[0]
+    for i in range(n):
+        B_row = B[tasks[i]]
+        for j in range(i, n):
+            other_task = tasks[j]
+            matrix[i, j] *= B_row[other_task]
+
+
+@compiled
+def add_levels_and_noise(
+    matrix: FloatArray, tasks: IntArray, level: float, noise_variance: float
+) -> None:
+    """Add the variances of the tasks' levels and of the noise to a covariance, in place.
+
+    Args:
+        matrix: Covariance of observations, of which only the upper triangle is changed, (n, n).
+        tasks: Index of the task of each observation, ascending, shape (n,).
+        level: Variance of a task's level, which all its observations share.
+        noise_variance: Variance of the noise, which each observation has for itself.
+    """
+    n = matrix.shape[0]
+    for i in range(n):
+        j = i
+        while j < n and tasks[j] == tasks[i]:
+            matrix[i, j] += level
+            j += 1
+        matrix[i, i] += noise_variance
+
+
+@compiled
+def differentiate_by_tasks(
+    M: FloatArray, inverse: FloatArray, alpha: FloatArray, tasks: IntArray, task_count: int
+) -> FloatArray:
+    """Compute the derivatives of the log likelihood in the entries of B, where K = B M + ....
+
+    They are half the sums of Q M, elementwise, with Q = alpha alpha^T - K^-1, over the pairs of
+    observations of two tasks (see `likelihood_gradient`). An entry above the diagonal stands for
+    two, and is added to the pair of tasks in the order of its row and column.
+
+    Args:
+        M: Correlation of the configurations, of which only the upper triangle is read, (n, n).
+        inverse: K^-1, of which only the upper triangle is read, shape (n, n).
+        alpha: K^-1 z with the losses z, shape (n,).
+        tasks: Index of the task of each observation, shape (n,).
+        task_count: T, the number of tasks.
+
+    Returns:
+        Shape (T, T); 0 for tasks without observations.
+    """
+    n = M.shape[0]
+    sums = np.zeros((task_count, task_count))
+    for i in range(n):
+        task = tasks[i]
+        row = sums[task]
+        diagonal_weight = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
+        row[task] += diagonal_weight * M[i, i]
+        for j in range(i + 1, n):
+            weight = alpha[i] * alpha[j] - inverse[i, j]  # entry of Q
+            row[tasks[j]] += weight * M[i, j]
+    return sums
+
+
+@compiled
 def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
     """Factorise K = R^T R with an upper triangular R (n, n).
 
@@ -632,10 +703,30 @@ def cross_covariance(
         theta: g log length scales, then the log signal variance.
         g: Number of length scales.
     """
+    variances = np.full(X.shape[0], math.exp(theta[g]))
+    return scale_correlations(X, candidates, groups, theta, variances)
+
+
+@compiled
+def scale_correlations(
+    X: FloatArray,
+    candidates: FloatArray,
+    groups: IntArray,
+    log_lengths: FloatArray,
+    variances: FloatArray,
+) -> FloatArray:
+    """Compute the Matern-5/2 correlation of observations and candidates times a variance, (n, m).
+
+    Args:
+        X: Features of the observations, shape (n, p).
+        candidates: Features of the candidates, shape (m, p).
+        groups: Index of the length scale of each feature, shape (p,).
+        log_lengths: The log length scales come first.
+        variances: What the correlations of each observation are multiplied by, shape (n,).
+    """
     n, m = X.shape[0], candidates.shape[0]
-    signal_variance = math.exp(theta[g])
-    scaled_candidates = _scale_features(candidates, groups, theta)
-    scaled_X = _scale_features(X, groups, theta).T.copy()
+    scaled_candidates = _scale_features(candidates, groups, log_lengths)
+    scaled_X = _scale_features(X, groups, log_lengths).T.copy()
     cross = np.empty((n, m))
     decay = np.empty(m)
     scratch = np.empty(m)  # working space
@@ -645,7 +736,7 @@ def cross_covariance(
         _scale_distances(row, decay, scratch)  # decay is exp(-sqrt(5) r)
         _correlate(row, decay)
         for j in range(m):
-            row[j] *= signal_variance
+            row[j] *= variances[i]
     return cross
 
 

@@ -120,9 +120,10 @@ class Observations:
         return self.g + 4
 
     @property
-    def level_covariance(self) -> FloatArray:
-        """Covariance of the tasks' levels, which are independent, shape (T, T)."""
-        return self.level * np.eye(len(self.counts))
+    def tasks(self) -> IntArray:
+        """Index of the task of each observation, shape (n,)."""
+        indices = np.arange(len(self.counts))
+        return np.repeat(indices, self.counts)
 
     def scale_losses(self, x: FloatArray) -> FloatArray:
         """Divide each loss by the scale of its task, shape (n,).
@@ -134,39 +135,6 @@ class Observations:
         inverse_scales = np.exp(-log_scales)
         scaled_losses: FloatArray = self.y * np.repeat(inverse_scales, self.counts)
         return scaled_losses
-
-    def expand_to_observations(self, task_matrix: FloatArray) -> FloatArray:
-        """Expand a matrix with an entry for each pair of tasks to all pairs of observations.
-
-        Args:
-            task_matrix: Shape (T, T).
-
-        Returns:
-            For each pair of observations, the entry of their tasks, shape (n, n).
-        """
-        return task_matrix.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
-
-    def sum_over_tasks(self, observation_matrix: FloatArray) -> FloatArray:
-        """Sum a matrix of all pairs of observations to a matrix of all pairs of tasks.
-
-        Args:
-            observation_matrix: Shape (n, n).
-
-        Returns:
-            For each pair of tasks, the sum over the observations of both, shape (T, T); 0 for a
-            task without observations.
-        """
-        first_rows = np.cumsum(self.counts) - self.counts  # of each task
-        # `reduceat` sums from each start to the next one, but cannot sum over nothing.
-        nonempty_tasks = np.flatnonzero(self.counts)
-        starts = first_rows[nonempty_tasks]
-        row_sums = np.add.reduceat(observation_matrix, starts, axis=0)
-        nonempty_sums = np.add.reduceat(row_sums, starts, axis=1)
-
-        task_count = len(self.counts)
-        sums = np.zeros((task_count, task_count))
-        sums[np.ix_(nonempty_tasks, nonempty_tasks)] = nonempty_sums
-        return sums
 
 
 def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
@@ -272,13 +240,14 @@ def _compute_covariance(observed: Observations, S: FloatArray, x: FloatArray) ->
     g = observed.g
     noise_variance = math.exp(x[g + 3])
     # The correlation is a covariance of signal variance 1 without noise.
-    M, F = compiled.covariance(S, _make_single_task_theta(x, g, log_noise=-math.inf))
+    theta = _make_single_task_theta(x, g, log_noise=-math.inf)
+    M, F = compiled.covariance(S, theta)
     B = couple_tasks(x, observed.distances, g)
-    B_of_pairs = observed.expand_to_observations(B)  # (n, n)
-    F *= B_of_pairs  # the derivatives of M become those of B M
-    K = B_of_pairs * M
-    K += observed.expand_to_observations(observed.level_covariance)
-    K.flat[:: len(K) + 1] += noise_variance  # on the diagonal
+    tasks = observed.tasks
+    compiled.couple_by_tasks(F, B, tasks)  # the derivatives of M become those of B M
+    K = M.copy()
+    compiled.couple_by_tasks(K, B, tasks)
+    compiled.add_levels_and_noise(K, tasks, observed.level, noise_variance)
     return Covariance(B, M, F, K)
 
 
@@ -316,9 +285,10 @@ def _differentiate_covariance(
     *grad_length_scales, _, grad_noise = grad_theta
 
     # The others enter K by the covariance B of the tasks: K = B M + ..., elementwise.
-    grad_B_of_pairs = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
-    grad_B_of_pairs.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
-    grad_log_B = observed.sum_over_tasks(grad_B_of_pairs) * B
+    tasks = observed.tasks
+    task_count = len(B)
+    grad_B = compiled.differentiate_by_tasks(M, inverse, alpha, tasks, task_count)
+    grad_log_B = grad_B * B
     # log B = log signal variance - distance / memory - novelty [other task]
     grad_signal = grad_log_B.sum()
     inverse_memory = math.exp(-log_memory)
@@ -509,10 +479,11 @@ class TaskProcess:
         for two observations of one task; and noise on the diagonal.
         """
         self._set_hyperparameters(observed, x)
-        correlation = self._correlate(observed.X, observed.X)
-        K = correlation * observed.expand_to_observations(self._B)
-        K += observed.expand_to_observations(observed.level_covariance)
-        K.flat[:: len(K) + 1] += self._noise_variance  # on the diagonal
+        ones = np.ones(len(observed.y))
+        K = self._correlate(observed.X, observed.X, ones)
+        tasks = observed.tasks
+        compiled.couple_by_tasks(K, self._B, tasks)  # the upper triangle
+        compiled.add_levels_and_noise(K, tasks, observed.level, self._noise_variance)
         is_positive_definite, R = lapack.cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -532,19 +503,16 @@ class TaskProcess:
         log_noise_variance = x[observed.g + 3]
         self._noise_variance = math.exp(log_noise_variance)
 
-    def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
-        """Compute Matern-5/2 correlations (k, m) of configurations and others on the same task.
-
-        Those on different tasks are these, multiplied by the correlation of the tasks.
+    def _correlate(self, X: FloatArray, others: FloatArray, variances: FloatArray) -> FloatArray:
+        """Compute Matern-5/2 correlations (k, m) of configurations and others, times variances.
 
         Args:
             X: Features of configurations, shape (k, p).
             others: Features of the others, shape (m, p).
+            variances: What the correlations of each configuration are multiplied by, (k,).
         """
-        g = self.observed.g  # number of length scales, which come first in x
-        log_signal_variance = 0.0  # a covariance of signal variance 1 is a correlation
-        theta = np.append(self.x[:g], log_signal_variance)
-        return compiled.cross_covariance(X, others, self.observed.kernel.groups, theta, g)
+        groups = self.observed.kernel.groups
+        return compiled.scale_correlations(X, others, groups, self.x, variances)
 
     def _cross_covariance(self, X: FloatArray) -> FloatArray:
         """Compute covariances of the observations and the current task at some configurations.
@@ -557,8 +525,8 @@ class TaskProcess:
         """
         counts = self.observed.counts  # of each task's observations, which are grouped by task
         covariance_of_tasks = self._B[-1]  # of the current task, which comes last, with each task
-        cross = self._correlate(self.observed.X, X)
-        cross *= np.repeat(covariance_of_tasks, counts)[:, None]
+        variances = np.repeat(covariance_of_tasks, counts)
+        cross = self._correlate(self.observed.X, X, variances)
         # Only observations of the current task share its level.
         first_of_current_task = len(cross) - counts[-1]
         cross[first_of_current_task:] += self.observed.level
@@ -752,7 +720,9 @@ class TaskProcess:
             ModelError: The covariance matrix has no Cholesky factor.
         """
         process_variance = self._B[-1, -1]  # of the current task, which comes last
-        K_of_further = self._correlate(X, X) * process_variance + self.observed.level
+        variances = np.full(len(X), process_variance)
+        K_of_further = self._correlate(X, X, variances)
+        K_of_further += self.observed.level
         K_of_further.flat[:: len(X) + 1] += self._noise_variance  # on the diagonal
 
         cross = self._cross_covariance(X)  # (n, k)
