@@ -54,7 +54,7 @@ def ordered_results() -> hbo.Results:
 @pytest.mark.parametrize(
     ("rival", "trial"),
     [
-        # After one trial these are ahead: they see all tasks, and ordered-gp the last eight.
+        # After one trial these are ahead: they see all tasks and evaluations.
         *itertools.product(["zero-shot", "rgpe"], [10, 30]),
         *itertools.product(["bo"], [1, 10, 30]),
     ],
